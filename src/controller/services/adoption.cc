@@ -1,4 +1,5 @@
-// How the service reconciler records the owners of programs, and adopts programs whose records are lost.
+// The part of the service reconciler that records the owners of programs and adopts programs whose records
+// are lost.
 #include <algorithm>
 
 #include "controller/services/service_reconciler.h"
@@ -12,8 +13,8 @@ Outcome<void> ServiceReconciler::keep_owner(const Object& object, const ReplicaR
                              owner_of(object, replica, records_.spec(replica.uid, replica.revision)));
 }
 
-// Returns whether the object has the program's revision, or has it now: the object's current spec matches the
-// revision, and either its record is lost or the object was submitted again.
+// Returns whether the object has the program's revision. Adds the revision if the object's current spec
+// matches it and either its record is lost or the object was submitted again.
 bool ServiceReconciler::adopt_revision(const Object& object, const ProgramOwner& owner, Ns now) {
   const std::string known = records_.spec(object.uid, owner.revision);
   if (!known.empty()) return known == owner.spec;

@@ -1,4 +1,5 @@
-// How the service reconciler observes the replicas of a service: their slices, programs and probes.
+// The part of the service reconciler that observes the replicas of a service: their slices, programs and
+// probes.
 #include <algorithm>
 
 #include "controller/services/service_reconciler.h"
@@ -48,10 +49,10 @@ bool ServiceReconciler::observe_replica(Turn& turn, const ReplicaRecord& replica
   const auto program = effects_.program(replica.slice);
   if (!done(turn, program)) return false;
   turn.programs[replica.slice] = *program;
-  // A slice outlives its agent, so the slices of a node that does not respond are treated as live.
+  // A slice outlives its agent, so the slices of a node that does not respond count as live.
   if (!replica.node.empty() && !turn.slices.contains(replica.slice) &&
       !turn.silent_nodes.contains(replica.node)) {
-    // The slice was ended by the loop or by a user, and its program ended with it.
+    // The slice was ended by the reconciler or by a user, and its program ended with it.
     if (program->state == ProgramState::running) return done(turn, effects_.kill(replica.slice));
     refusals_.erase(replica.uid);
     turn.changed = true;
@@ -66,7 +67,7 @@ bool ServiceReconciler::observe_replica(Turn& turn, const ReplicaRecord& replica
   if (program->state == ProgramState::exited)
     out.failures =
         workload::failures_after(replica.failures, workload::between(program->started_at, program->ended_at));
-  // Its running time begins when it is executed, so a program without a port is not ready before.
+  // The running time begins when the program is executed, so a program without a port is not ready earlier.
   if (program->is_waiting) out.program_since = now;
   out.is_starting = program->is_waiting;
   if (is_starting(replica, *program, now)) {
@@ -88,7 +89,7 @@ bool ServiceReconciler::observe_replica(Turn& turn, const ReplicaRecord& replica
 }
 
 // Returns whether a supervisor was started for the replica and has not begun yet. After some time another one
-// is started: the supervisors agree which of them begins.
+// is started; the supervisors ensure that only one of them begins.
 bool ServiceReconciler::is_starting(const ReplicaRecord& replica, const ObservedProgram& program,
                                     Ns now) const {
   constexpr Ns patience = 5 * workload::second_ns;
@@ -107,13 +108,13 @@ void ServiceReconciler::update_probe(Turn& turn, const ReplicaRecord& replica, c
     if (is_adopted) probed.probe.ready_since = std::max(program.started_at, now - workload::min_ready_ns);
   }
   if (program.is_ending) {
-    // Its port is free for every program, so no request may go there.
+    // The port is free for every program, so it must not get requests.
     probed.probe = out.probe = {};
     return;
   }
   if (const auto result = effects_.probe({replica.slice, replica.port}, turn.spec.readiness)) {
     probed.foreign = result->foreign;
-    // Another program's answer proves nothing, and must not receive requests.
+    // Another program's answer does not make the replica ready, and that program must not get requests.
     if (!probed.foreign.empty())
       probed.probe = {};
     else

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(ServiceReconciler, an_endpoint_whose_port_another_program_holds_is_in_the_status) {
+TEST(ServiceReconciler, reports_an_endpoint_whose_port_another_program_holds_in_the_status) {
   ServiceStage stage;
   stage.machine.taken_port = "endpoint default:a: HAProxy cannot listen at 127.0.0.1:18000";
   stage.apply(sample_spec(1));
@@ -26,7 +26,7 @@ TEST(ServiceReconciler, an_endpoint_whose_port_another_program_holds_is_in_the_s
   EXPECT_EQ(problem(), "");
 }
 
-TEST(ServiceReconciler, a_listener_of_another_program_is_never_served_and_is_in_the_status) {
+TEST(ServiceReconciler, never_serves_the_listener_of_another_program_and_reports_it_in_the_status) {
   ServiceStage s;
   s.machine.foreign_ports = {20000};
   s.apply(sample_spec(1));
@@ -35,10 +35,11 @@ TEST(ServiceReconciler, a_listener_of_another_program_is_never_served_and_is_in_
   EXPECT_NE(first, 20000u) << "a port that is in use is not chosen";
   s.settle();
   ASSERT_EQ(s.machine.servers.size(), 1u);
-  // Another program listens there now: the replica's program must have ended, but its end is not known yet.
+  // Another program now listens on the port, so the replica's program must have ended, but its end is not
+  // known yet.
   s.machine.foreign_ports = {first};
   s.settle(2);
-  EXPECT_TRUE(s.machine.servers.empty()) << "withdrawn at the first probe that finds it";
+  EXPECT_TRUE(s.machine.servers.empty()) << "the first probe that finds it withdraws the replica";
   s.settle(8);
   EXPECT_TRUE(s.machine.servers.empty());
   EXPECT_EQ(s.status().ready_replicas, 0u);
@@ -48,23 +49,23 @@ TEST(ServiceReconciler, a_listener_of_another_program_is_never_served_and_is_in_
   EXPECT_THAT(found->message, HasSubstr("is used by another program"));
 }
 
-TEST(ServiceReconciler, a_program_that_ends_is_started_again_and_its_exit_is_shown) {
+TEST(ServiceReconciler, restarts_a_program_that_ends_and_shows_its_exit) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
   s.machine.end_program("a-1-0", 3);
   s.reconciler->reconcile(s.machine.now);
-  EXPECT_THAT(s.machine.servers, IsEmpty()) << "it is withdrawn at once";
+  EXPECT_THAT(s.machine.servers, IsEmpty()) << "it is withdrawn immediately";
   EXPECT_EQ(text(s.status().replica_list.at(0).state), "CrashLoopBackOff");
   EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3");
   s.settle();
   EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 2u);
   EXPECT_EQ(s.status().restarts, 1u);
   EXPECT_EQ(text(s.status().phase), "Running");
-  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3") << "of the attempt before";
+  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3") << "from the previous attempt";
 }
 
-TEST(ServiceReconciler, a_program_that_its_supervisor_has_not_executed_is_not_ready) {
+TEST(ServiceReconciler, does_not_count_a_program_as_ready_before_its_supervisor_executes_it) {
   ServiceStage s;
   objects::ServiceSpec portless = sample_spec(1);
   portless.port.reset();
@@ -83,7 +84,7 @@ TEST(ServiceReconciler, a_program_that_its_supervisor_has_not_executed_is_not_re
   EXPECT_EQ(s.status().ready_replicas, 1u);
 }
 
-TEST(ServiceReconciler, a_program_whose_process_has_ended_leaves_the_endpoint_in_the_turn_that_sees_it) {
+TEST(ServiceReconciler, withdraws_a_program_from_the_endpoint_in_the_turn_that_sees_its_process_end) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -102,7 +103,7 @@ TEST(ServiceReconciler, a_program_whose_process_has_ended_leaves_the_endpoint_in
   EXPECT_THAT(s.machine.started_twice, IsEmpty());
 }
 
-TEST(ServiceReconciler, a_slice_that_a_user_ended_is_replaced) {
+TEST(ServiceReconciler, replaces_a_slice_that_a_user_ended) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -112,7 +113,7 @@ TEST(ServiceReconciler, a_slice_that_a_user_ended_is_replaced) {
   EXPECT_EQ(text(s.status().phase), "Running");
 }
 
-TEST(ServiceReconciler, a_replica_whose_slice_was_taken_is_served_no_longer) {
+TEST(ServiceReconciler, stops_serving_a_replica_whose_slice_was_taken) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -122,7 +123,7 @@ TEST(ServiceReconciler, a_replica_whose_slice_was_taken_is_served_no_longer) {
   EXPECT_EQ(s.machine.servers.size(), 1u) << "its port may be another program's";
 }
 
-TEST(ServiceReconciler, a_controller_that_starts_with_a_silent_agent_keeps_the_endpoint) {
+TEST(ServiceReconciler, keeps_the_endpoint_if_the_agent_is_silent_when_the_controller_starts) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -135,7 +136,7 @@ TEST(ServiceReconciler, a_controller_that_starts_with_a_silent_agent_keeps_the_e
   }
 }
 
-TEST(ServiceReconciler, a_silent_agent_holds_up_the_replicas_of_no_other_node) {
+TEST(ServiceReconciler, does_not_let_a_silent_agent_delay_replicas_on_other_nodes) {
   ServiceStage s;
   s.machine.nodes = {"n1"};
   s.apply(sample_spec(1));
@@ -148,7 +149,7 @@ TEST(ServiceReconciler, a_silent_agent_holds_up_the_replicas_of_no_other_node) {
   s.machine.end_program("a-1-0", 1);
   s.machine.end_program("a-1-1", 1);
   s.settle(1);
-  EXPECT_THAT(s.machine.servers, IsEmpty()) << "an ended program is served at no node";
+  EXPECT_THAT(s.machine.servers, IsEmpty()) << "an ended program is not served on any node";
   s.settle();
   EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 1u) << "no program enters a slice of a silent agent";
   EXPECT_EQ(s.machine.programs["a-1-1"].seen.attempt, 2u);

@@ -11,7 +11,7 @@ namespace {
 
 using workload::ProgramState;
 
-constexpr Ns look_interval = 10 * workload::second_ns;  // While there is none.
+constexpr Ns look_interval = 10 * workload::second_ns;  // While there are no orphans.
 constexpr Ns kill_after = 10 * workload::second_ns;     // From SIGTERM to SIGKILL.
 
 ObjectKey key_of(const std::string& name, const ProgramOwner& owner) {
@@ -53,7 +53,7 @@ void Orphans::look(Ns now) {
   }
 }
 
-// Returns whether an object with this name exists, so that its programs need the names of these.
+// Returns whether an object with this name exists whose programs need the names of the orphans.
 bool Orphans::is_in_the_way(const ProgramOwner& owner) const {
   const auto kind = objects::parse_kind(owner.kind);
   if (!kind) return false;
@@ -83,7 +83,7 @@ bool Orphans::end(const std::string& name, Orphan& orphan, Ns now) {
   }
   if (!orphan.owner.node.empty()) {
     const auto slices = effects_.slices(orphan.owner.node);
-    if (!slices) return false;  // Its agent does not respond, so the slice may live.
+    if (!slices) return false;  // The agent does not respond, so the slice may still be live.
     const auto slice = slices->find(name);
     if (slice != slices->end() && slice->second.workload == orphan.owner.name) {
       report_once();

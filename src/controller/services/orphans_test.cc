@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 constexpr Ns grace = 60 * workload::second_ns;
 
-// A controller whose database can be put back to an older state, or lost.
+// A controller whose database can be lost, or reset to an older state.
 struct LossStage : StoreStage {
   EffectsFake machine;
   std::optional<ServiceReconciler> reconciler;
@@ -92,7 +92,7 @@ struct LossStage : StoreStage {
   }
 };
 
-TEST(Orphans, lost_replica_records_are_written_again_and_no_program_is_restarted) {
+TEST(Orphans, get_their_lost_records_back_without_a_restart_of_the_program) {
   LossStage s;
   s.apply("u1");
   s.settle();
@@ -101,7 +101,7 @@ TEST(Orphans, lost_replica_records_are_written_again_and_no_program_is_restarted
   s.restart();
   s.settle();
   EXPECT_EQ(s.starts(), starts);
-  EXPECT_EQ(s.machine.read_owners, 2u);  // Only those of programs without a record.
+  EXPECT_EQ(s.machine.read_owners, 2u);  // Only the owners of programs without a record.
   EXPECT_THAT(s.living(), ElementsAre("a-1-0", "a-1-1"));
   EXPECT_THAT(s.reasons(), ElementsAre(EventReason::orphan_adopted, EventReason::orphan_adopted));
   EXPECT_EQ(s.machine.servers.size(), 2u);
@@ -110,8 +110,8 @@ TEST(Orphans, lost_replica_records_are_written_again_and_no_program_is_restarted
   EXPECT_THAT(s.reasons(), IsEmpty());
 }
 
-// A node may grant any slice that is requested from it, so the owner is written before.
-TEST(Orphans, a_replica_whose_slice_was_refused_is_not_adopted) {
+// A node may grant any slice that is requested from it, so the owner is stored before the request.
+TEST(Orphans, are_not_adopted_if_their_slice_was_rejected) {
   LossStage s;
   s.machine.capacity = 1;
   s.apply("u1");
@@ -124,7 +124,7 @@ TEST(Orphans, a_replica_whose_slice_was_refused_is_not_adopted) {
   EXPECT_THAT(s.reasons(), IsEmpty());
 }
 
-TEST(Orphans, programs_that_no_object_owns_keep_running_only_for_the_grace_period) {
+TEST(Orphans, without_an_owner_keep_running_only_for_the_grace_period) {
   LossStage s;
   s.apply("u1");
   s.settle();
@@ -140,7 +140,7 @@ TEST(Orphans, programs_that_no_object_owns_keep_running_only_for_the_grace_perio
   EXPECT_THAT(s.reasons(), ElementsAre(EventReason::orphan_ended, EventReason::orphan_ended));
 }
 
-TEST(Orphans, a_service_that_is_submitted_again_gets_its_programs_back) {
+TEST(Orphans, are_adopted_by_a_service_that_is_submitted_again) {
   LossStage s;
   s.apply("u1");
   s.settle();
@@ -155,7 +155,7 @@ TEST(Orphans, a_service_that_is_submitted_again_gets_its_programs_back) {
   EXPECT_EQ(s.machine.kept_owners.at("a-1-0").uid, "u2");
 }
 
-TEST(Orphans, a_service_with_another_spec_gets_the_names_without_waiting_for_the_grace_period) {
+TEST(Orphans, are_ended_immediately_if_a_service_with_another_spec_needs_their_names) {
   LossStage s;
   s.apply("u1");
   s.settle();
@@ -171,7 +171,7 @@ TEST(Orphans, a_service_with_another_spec_gets_the_names_without_waiting_for_the
   EXPECT_EQ(s.machine.servers.size(), 2u);
 }
 
-TEST(Orphans, programs_of_another_user_are_not_adopted) {
+TEST(Orphans, of_another_user_are_not_adopted) {
   LossStage s;
   s.apply("u1");
   s.settle();
@@ -184,7 +184,7 @@ TEST(Orphans, programs_of_another_user_are_not_adopted) {
   EXPECT_THAT(s.living(), ElementsAre("a-1-0", "a-1-1")) << "the new ones";
 }
 
-TEST(Orphans, a_slice_on_a_silent_node_is_ended_when_the_node_answers) {
+TEST(Orphans, on_a_silent_node_lose_their_slice_when_the_node_responds) {
   LossStage s;
   s.apply("u1", "serve", 1);
   s.settle();
@@ -200,8 +200,8 @@ TEST(Orphans, a_slice_on_a_silent_node_is_ended_when_the_node_answers) {
   EXPECT_THAT(s.machine.kept_owners, IsEmpty());
 }
 
-// A slice of the same name that another user created is not touched.
-TEST(Orphans, the_slice_of_another_workload_stays) {
+// A slice with the same name that another user created is not touched.
+TEST(Orphans, do_not_include_the_slice_of_another_workload) {
   LossStage s;
   s.apply("u1", "serve", 1);
   s.settle();

@@ -1,5 +1,5 @@
-// How the service reconciler ends run-once services: it stops them, keeps the end and the log of their programs,
-// and runs changed ones again.
+// The part of the service reconciler that ends run-once services: it stops them, keeps the results and logs
+// of their programs, and runs them again if they change.
 #include "controller/objects/service_form.h"
 #include "controller/services/service_reconciler.h"
 #include "controller/services/service_status.h"
@@ -7,7 +7,7 @@
 
 namespace carve::controller {
 
-// Run-once programs that have ended run again if what they run has changed.
+// Runs run-once programs that have ended again if their command has changed.
 void ServiceReconciler::run_changed_again(Turn& turn) {
   const bool has_run = !turn.object->status.as<objects::ServiceStatus>().ended.empty();
   if (!has_run || !turn.spec.stopped || turn.object->is_ending ||
@@ -23,7 +23,7 @@ void ServiceReconciler::run_changed_again(Turn& turn) {
   turn.changed = true;
 }
 
-// The next turns retire the replicas.
+// Marks the service as finished; the next turns retire the replicas.
 void ServiceReconciler::finish(Turn& turn) {
   std::string ended(succeeded_exit);
   for (const ReplicaRecord& replica : turn.replicas) {
@@ -35,7 +35,8 @@ void ServiceReconciler::finish(Turn& turn) {
   const auto stopped = objects_.update(turn.object->key, [&](Object& object) -> Outcome<void> {
     if (object.uid != turn.object->uid) return {};
     edit_workload(object, [](auto& spec) { spec.stopped = true; });
-    // A controller that is killed before the next status keeps the end too.
+    // The end is stored with the stop, so that it is kept even if the controller is killed before the next
+    // status.
     auto status = object.status.as<objects::ServiceStatus>();
     status.ended = ended;
     object.status.set(std::move(status));
@@ -57,7 +58,7 @@ bool ServiceReconciler::keep_log(Turn& turn, ReplicaRecord replica) {
   return done(turn, records_.write(replica));
 }
 
-// Before the service runs again, the names of its replicas and programs become free.
+// Frees the names of the replicas and programs before the service runs again.
 void ServiceReconciler::forget_ended(Turn& turn) {
   for (const ReplicaRecord& replica : records_.replicas(turn.record.uid)) {
     if (!replica.has_ended()) continue;

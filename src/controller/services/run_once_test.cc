@@ -10,8 +10,8 @@ using testing::Each;
 using testing::IsEmpty;
 using testing::Not;
 
-// The program's files and its owner stay, so that its log can be read and no program counts as lost.
-TEST(RunOnce, the_program_of_a_run_once_service_keeps_its_log_until_the_service_runs_again) {
+// The program's files and its owner are kept, so that its log can be read and no program counts as lost.
+TEST(RunOnce, the_log_of_a_run_once_program_is_kept_until_the_service_runs_again) {
   ServiceStage s;
   auto spec = sample_spec(1);
   spec.restart_policy = RestartPolicy::never;
@@ -35,7 +35,7 @@ TEST(RunOnce, the_program_of_a_run_once_service_keeps_its_log_until_the_service_
   spec.stopped = false;
   s.apply(spec);
   s.settle();
-  EXPECT_EQ(s.machine.programs.at("a-1-0").seen.attempt, 1u) << "it begins again";
+  EXPECT_EQ(s.machine.programs.at("a-1-0").seen.attempt, 1u) << "it starts again";
   EXPECT_EQ(text(s.status().phase), "Running");
   EXPECT_EQ(s.status().replica_list.size(), 1u);
   s.machine.end_program("a-1-0", 0);
@@ -57,14 +57,14 @@ TEST(RunOnce, the_program_of_a_run_once_service_keeps_its_log_until_the_service_
   EXPECT_FALSE(s.machine.programs.contains("a-1-0"));
 }
 
-// A controller that is killed between two writes would not know how the programs ended.
+// Otherwise a controller that is killed between two writes would not know how the programs ended.
 TEST(RunOnce, the_end_is_stored_together_with_the_stop) {
   ServiceStage s;
   auto spec = sample_spec(1);
   spec.restart_policy = RestartPolicy::never;
   s.apply(spec);
   s.settle();
-  std::vector<std::string> ends;  // As stored with each version of the stopped service.
+  std::vector<std::string> ends;  // The end stored with each version of the stopped service.
   s.objects->subscribe([&] {
     const auto object = s.objects->find(s.key);
     if (object->spec.as<objects::ServiceSpec>().stopped)
@@ -75,8 +75,8 @@ TEST(RunOnce, the_end_is_stored_together_with_the_stop) {
   EXPECT_THAT(ends, AllOf(Not(IsEmpty()), Each("exit status 3")));
 }
 
-// Kills the controller at each call of a service's end, of its next run and of its deletion.
-TEST(RunOnce, killed_between_any_two_steps_a_run_once_service_keeps_one_log) {
+// Kills the controller at each call during a service's end, its next run and its deletion.
+TEST(RunOnce, a_run_once_service_keeps_one_log_if_killed_between_any_two_steps) {
   for (const bool has_effect : {false, true})
     for (int kill_at = 0; kill_at < 12; ++kill_at) {
       ServiceStage s;

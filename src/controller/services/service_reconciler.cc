@@ -17,8 +17,8 @@ using workload::EndpointState;
 using workload::ProgramState;
 using Action = workload::ServiceAction;
 
-// Returns the name of a new replica: binpack-0 for a StatefulSet, if no other replica has it, otherwise
-// binpack-1-0. Its previous replica of this index has ended, because a StatefulSet has no surge.
+// Returns the name of a new replica, such as binpack-0 for a StatefulSet if no other replica has that name,
+// otherwise binpack-1-0. The previous replica with this index has ended, because a StatefulSet has no surge.
 std::string new_replica_name(const Object& object, const WorkloadRecords& records, workload::ReplicaId id) {
   const auto names = object.annotations.find(dialects::replica_names_annotation);
   if (names != object.annotations.end() && names->second == dialects::ordinal_names) {
@@ -48,8 +48,8 @@ bool ServiceReconciler::reconcile(Ns now) {
   return changed_;
 }
 
-// Reads the servers that the last controller published, before any step that may fail: a service that cannot
-// be observed keeps its servers.
+// Reads the servers that the previous controller published before any step that may fail, so that a service
+// that cannot be observed keeps its servers.
 void ServiceReconciler::adopt_endpoints() {
   for (const auto& object : objects_.workloads())
     for (const ReplicaRecord& replica : records_.replicas(object->uid)) {
@@ -100,8 +100,8 @@ bool ServiceReconciler::assign_port(Turn& turn) {
   return done(turn, records_.write(turn.record));
 }
 
-// Makes the object's spec the current revision. It stays the revision of the running slices if only their
-// size changed and their devices have room; otherwise a new revision is made.
+// Makes the object's spec the current revision. If only the size of the slices changed and their devices have
+// room, the revision of the running slices is updated; otherwise a new revision is created.
 bool ServiceReconciler::revise(Turn& turn, Ns now) {
   const std::string wanted = revision_spec(turn.spec);
   const std::string present = records_.spec(turn.record.uid, turn.record.revision);
@@ -129,7 +129,7 @@ bool ServiceReconciler::revise(Turn& turn, Ns now) {
                                                  .object_spec = turn.object->spec.json()}));
 }
 
-// Gives the slices of the current revision the new size: all, or none.
+// Changes the slices of the current revision to the new size: all or none.
 bool ServiceReconciler::resize(Turn& turn, const objects::ServiceSpec& old) {
   if (!differ_in_size_alone(old, turn.spec)) return false;
   const api::SliceChange wanted = slice_change(turn.spec), before = slice_change(old);
@@ -156,7 +156,7 @@ bool ServiceReconciler::resize(Turn& turn, const objects::ServiceSpec& old) {
   return true;
 }
 
-// Decides the number of replicas of a service that scales by its load, unless it is stopped.
+// Decides the number of replicas of a service that scales with its load, unless the service is stopped.
 void ServiceReconciler::scale(Turn& turn, bool is_observed, Ns now) {
   const std::string& uid = turn.record.uid;
   if (!turn.spec.autoscale || turn.desired.replicas == 0) return scaler_.forget(uid);
@@ -193,7 +193,7 @@ void ServiceReconciler::carry_out(Turn& turn, const Action& action, Ns now) {
   invariant(found != turn.replicas.end(), "an action names an observed replica");
   ReplicaRecord replica = *found;
   const bool asks_agent = action.kind == Kind::start || action.kind == Kind::end_slice;
-  if (asks_agent && turn.silent_nodes.contains(replica.node)) return;  // Done in later turns.
+  if (asks_agent && turn.silent_nodes.contains(replica.node)) return;  // Retried in later turns.
   turn.changed = true;
   switch (action.kind) {
     case Kind::start: return start(turn, replica, now);
@@ -218,7 +218,7 @@ void ServiceReconciler::carry_out(Turn& turn, const Action& action, Ns now) {
   }
 }
 
-// Returns the port of a new replica: the one at which its program listens, or one that nothing uses.
+// Returns the port of a new replica: the one on which its program listens, or one that is unused.
 Outcome<uint32_t> ServiceReconciler::program_port(const Turn& turn) {
   const auto used = records_.program_ports();
   if (!turn.spec.target_port) return effects_.free_port(Effects::PortUse::program, used);
@@ -267,8 +267,8 @@ void ServiceReconciler::start(Turn& turn, const ReplicaRecord& known, Ns now) {
     ++replica.restarts;
   }
   replica.attempt = program.attempt + 1;
-  // Another program took the port, which nothing reserves in the kernel. A repeated start keeps the port,
-  // because the program may already run.
+  // The port is not reserved in the kernel, so another program may have taken it. A repeated start keeps the
+  // port, because the program may already run.
   const bool must_stay = turn.spec.target_port == replica.port;
   if (replica.port != 0 && known.attempt < replica.attempt && !effects_.is_free(replica.port)) {
     if (must_stay) {
@@ -295,12 +295,12 @@ void ServiceReconciler::start(Turn& turn, const ReplicaRecord& known, Ns now) {
 void ServiceReconciler::end_slice(Turn& turn, const ReplicaRecord& replica) {
   if (!replica.node.empty()) {
     done(turn, effects_.end_slice(replica.node, replica.slice));
-    return;  // The next turns see its end.
+    return;  // The next turns observe its end.
   }
   forget(turn, replica);
 }
 
-// Removes all state of a replica whose slice has ended. Its port is then free for another program, so the
+// Removes all state of a replica whose slice has ended. Another program may then use its port, so the
 // endpoint no longer serves it. A run-once program that has ended keeps its log.
 bool ServiceReconciler::forget(Turn& turn, const ReplicaRecord& replica) {
   probes_.erase(replica.slice);
@@ -356,7 +356,7 @@ void ServiceReconciler::remove_if_ended(Turn& turn) {
   changed_ = true;
 }
 
-// A lasting problem is logged once.
+// A lasting problem is logged only once.
 void ServiceReconciler::report_endpoints(const std::string& problem) {
   if (!problem.empty() && problem != endpoints_problem_)
     os::log::warning(Cause{.who = "endpoints"}, "{}", problem);

@@ -3,8 +3,8 @@
 // written before its slice is requested and is removed after the slice has ended, and each effect may be
 // repeated.
 //
-// State that the reconciler keeps only in memory is found again after a restart: probes (a replica that the
-// endpoint serves counts as ready until its probes fail) and rejections for lack of capacity.
+// Some state is kept only in memory and is rediscovered after a restart: probes (a replica that the endpoint
+// serves counts as ready until its probes fail) and rejections for lack of capacity.
 #pragma once
 
 #include <functional>
@@ -25,27 +25,28 @@ class ServiceReconciler {
   ServiceReconciler(ObjectRegistry& objects, WorkloadRecords records, Effects& effects)
       : objects_(objects), records_(std::move(records)), effects_(effects) {}
 
-  // Compares every service once and carries out its next actions. `now` is UTC nanoseconds that are not
-  // stepped while the process lives. Returns whether something changed, so that the next turn should be soon.
+  // Reconciles every service once. `now` is UTC in nanoseconds; it must not be stepped while the process
+  // lives. Returns whether something changed, so that the next turn should be soon.
   bool reconcile(Ns now);
 
-  // Returns whether a record has the program.
+  // Returns whether a record exists for the program.
   bool has_record(const std::string& program) const { return records_.has_replica(program); }
-  // Writes the lost record of a program again, if its object has the program's revision or can have it.
+  // Rewrites the lost record of a program if its object has, or can have, the program's revision.
   bool adopt(const std::string& program, const ProgramOwner&, Ns now);
-  // Sets the names that belong to programs without a record; no replica gets one of them.
+  // Sets the predicate for names that belong to programs without a record. No replica gets one of these
+  // names.
   void set_taken(std::function<bool(const std::string&)> is_taken) { is_taken_ = std::move(is_taken); }
 
  private:
-  // One service in one turn.
+  // One service during one turn.
   struct Turn {
     ObjectRegistry::Pointer object;
     objects::ServiceSpec spec;
     WorkloadRecord record;
     workload::Service desired;
     workload::ServiceObserved observed;
-    std::vector<ReplicaRecord> replicas;                 // Granted ones, in the order of observed.replicas.
-    std::vector<ReplicaRecord> ended_replicas;           // Of run-once programs; their slices have ended.
+    std::vector<ReplicaRecord> replicas;        // Granted replicas, in the order of observed.replicas.
+    std::vector<ReplicaRecord> ended_replicas;  // Replicas of run-once programs whose slices have ended.
     std::map<std::string, ObservedProgram> programs;     // Keyed by slice.
     std::map<std::string, ObservedSlice> slices;         // Keyed by name.
     std::set<std::string> silent_nodes;                  // Nodes whose slices are unknown in this turn.
@@ -94,9 +95,9 @@ class ServiceReconciler {
   void write_status(Turn&, Ns now);
   void remove_if_ended(Turn&);
   void publish_endpoints();
-  void report_endpoints(const std::string& problem);  // Empty if there is none.
+  void report_endpoints(const std::string& problem);  // Empty if there is no problem.
 
-  // Returns false and keeps the message if the step failed.
+  // Returns false and records the message if the step failed.
   template <class T>
   bool done(Turn& turn, const Outcome<T>& outcome) {
     if (!outcome) keep_problem(turn, outcome.error());
@@ -109,7 +110,7 @@ class ServiceReconciler {
   WorkloadRecords records_;
   Effects& effects_;
   std::map<std::string, Probed> probes_;  // Keyed by slice.
-  // A start that the supervisor has not recorded yet, by slice: the attempt and when it was requested.
+  // A start that the supervisor has not recorded yet: the attempt, and when it was requested.
   struct AskedStart {
     uint32_t attempt = 0;
     Ns at = 0;
@@ -119,12 +120,12 @@ class ServiceReconciler {
   std::map<std::string, SliceRefusal> refusals_;                    // Keyed by uid.
   std::map<std::string, std::map<std::string, uint32_t>> served_;   // Published ports, by uid and slice.
   std::map<std::string, workload::EndpointState> endpoint_states_;  // Keyed by slice, for this turn.
-  std::map<std::string, std::string> resized_;  // By uid: the result of the last change of size.
-  std::set<std::string> drained_nodes_;         // Of this turn.
+  std::map<std::string, std::string> resized_;  // Result of the last change of size, by uid.
+  std::set<std::string> drained_nodes_;         // Nodes drained in this turn.
   std::vector<ServiceEndpoint> published_;
-  std::string endpoints_problem_;  // The last logged one.
+  std::string endpoints_problem_;  // The last problem that was logged.
   std::function<bool(const std::string&)> is_taken_;
-  bool adopted_ = false;  // The endpoints' servers were read once.
+  bool adopted_ = false;  // Whether the endpoints' servers were read.
   bool changed_ = false;
 };
 

@@ -16,9 +16,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Deletes the service in every state between its creation and the execution of its program: the device is
+// Deletes the service in every state between its creation and the execution of its program. The device is
 // free within a few turns, long before the grace period of 30 s is over.
-TEST(ServiceReconciler, a_service_that_is_deleted_before_its_program_was_executed_waits_for_no_grace_period) {
+TEST(ServiceReconciler, skips_the_grace_period_of_a_service_deleted_before_its_program_was_executed) {
   for (const bool begins : {false, true})
     for (const int turns_before : {0, 1, 2, 3, 4})
       for (const int turns_until_executed : {0, 1, 3}) {
@@ -37,7 +37,7 @@ TEST(ServiceReconciler, a_service_that_is_deleted_before_its_program_was_execute
       }
 }
 
-TEST(ServiceReconciler, a_deleted_service_requests_no_new_slice) {
+TEST(ServiceReconciler, requests_no_new_slice_for_a_deleted_service) {
   ServiceStage s;
   s.machine.nodes.clear();
   s.apply(sample_spec(1));
@@ -49,7 +49,7 @@ TEST(ServiceReconciler, a_deleted_service_requests_no_new_slice) {
   EXPECT_FALSE(s.objects->find(s.key));
 }
 
-TEST(ServiceReconciler, a_problem_of_the_proxy_is_logged_once_while_it_lasts) {
+TEST(ServiceReconciler, logs_a_problem_of_the_proxy_once_while_it_lasts) {
   ServiceStage stage;
   stage.apply(sample_spec(1));
   testing::internal::CaptureStderr();
@@ -65,7 +65,7 @@ TEST(ServiceReconciler, a_problem_of_the_proxy_is_logged_once_while_it_lasts) {
   EXPECT_EQ(log.find("haproxy is not installed", first + 1), last) << log;
 }
 
-TEST(ServiceReconciler, a_program_whose_port_was_taken_gets_another_at_its_next_start) {
+TEST(ServiceReconciler, gives_a_program_whose_port_was_taken_another_one_at_its_next_start) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -80,7 +80,7 @@ TEST(ServiceReconciler, a_program_whose_port_was_taken_gets_another_at_its_next_
   EXPECT_EQ(s.status().ready_replicas, 1u);
 }
 
-TEST(ServiceReconciler, starts_each_replica_once_in_its_slice_and_publishes_it_when_it_is_ready) {
+TEST(ServiceReconciler, starts_each_replica_once_in_its_slice_and_publishes_it_when_ready) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -93,7 +93,7 @@ TEST(ServiceReconciler, starts_each_replica_once_in_its_slice_and_publishes_it_w
   for (const auto& [slice, program] : s.machine.programs) EXPECT_EQ(program.seen.attempt, 1u) << slice;
 }
 
-TEST(ServiceReconciler, a_restart_of_the_controller_restarts_no_program) {
+TEST(ServiceReconciler, restarts_no_program_when_the_controller_restarts) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -106,7 +106,7 @@ TEST(ServiceReconciler, a_restart_of_the_controller_restarts_no_program) {
   for (const auto& [slice, program] : s.machine.programs) EXPECT_EQ(program.seen.attempt, 1u) << slice;
 }
 
-TEST(ServiceReconciler, a_replica_that_is_stopped_first_for_lack_of_capacity_is_in_the_status) {
+TEST(ServiceReconciler, reports_a_replica_that_is_stopped_first_for_lack_of_capacity_in_the_status) {
   ServiceStage s;
   s.machine.capacity = 1;
   s.apply(sample_spec(1));
@@ -121,7 +121,7 @@ TEST(ServiceReconciler, a_replica_that_is_stopped_first_for_lack_of_capacity_is_
   EXPECT_THAT(messages, Contains("no device has the capacity; replica 0 of revision 1 is stopped first"));
 }
 
-TEST(ServiceReconciler, a_refusal_by_the_memory_quota_is_named_in_the_exit_of_its_attempt) {
+TEST(ServiceReconciler, names_the_memory_quota_in_the_exit_of_an_attempt_if_it_refused_an_allocation) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -136,7 +136,7 @@ TEST(ServiceReconciler, a_refusal_by_the_memory_quota_is_named_in_the_exit_of_it
   EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 5") << "the quota refused the first one";
 }
 
-TEST(ServiceReconciler, a_service_scales_by_its_load_and_its_spec_stays) {
+TEST(ServiceReconciler, scales_a_service_with_its_load_and_keeps_its_spec) {
   ServiceStage s;
   objects::ServiceSpec wanted = sample_spec(1);
   wanted.autoscale =
@@ -154,14 +154,14 @@ TEST(ServiceReconciler, a_service_scales_by_its_load_and_its_spec_stays) {
   EXPECT_THAT(s.objects->find(s.key)->spec.json(), HasSubstr("\"replicas\":1,"));
   s.restart();
   s.settle(5);
-  EXPECT_EQ(s.machine.servers.size(), 3u) << "the next controller goes on with the number";
+  EXPECT_EQ(s.machine.servers.size(), 3u) << "the next controller continues with the number";
   wanted.autoscale.reset();
   s.apply(wanted);
   s.settle();
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
 }
 
-TEST(ServiceReconciler, a_change_of_size_is_made_in_the_running_slices) {
+TEST(ServiceReconciler, changes_the_size_of_running_slices_in_place) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -175,11 +175,11 @@ TEST(ServiceReconciler, a_change_of_size_is_made_in_the_running_slices) {
   const std::string resized_at = s.status().updated_at;
   s.apply(sample_spec(2, "serve-v2", "6GiB"));
   s.settle();
-  EXPECT_EQ(s.status().conditions.at(1).message, "") << "a rollout is no change in place";
+  EXPECT_EQ(s.status().conditions.at(1).message, "") << "a rollout is not a change in place";
   EXPECT_LT(resized_at, s.status().updated_at);
 }
 
-TEST(ServiceReconciler, a_size_that_the_device_does_not_have_is_a_rollout) {
+TEST(ServiceReconciler, starts_a_rollout_if_the_device_lacks_the_new_size) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -190,7 +190,7 @@ TEST(ServiceReconciler, a_size_that_the_device_does_not_have_is_a_rollout) {
   EXPECT_EQ(s.status().revision, 2u);
 }
 
-TEST(ServiceReconciler, an_update_that_fits_nowhere_leaves_the_replica_that_serves) {
+TEST(ServiceReconciler, keeps_the_serving_replica_if_an_update_fits_nowhere) {
   for (const uint32_t max_surge : {1, 0}) {
     ServiceStage s;
     s.machine.capacity = 1;
@@ -212,7 +212,7 @@ TEST(ServiceReconciler, an_update_that_fits_nowhere_leaves_the_replica_that_serv
   }
 }
 
-TEST(ServiceReconciler, a_program_with_a_fixed_port_has_it_in_every_revision) {
+TEST(ServiceReconciler, keeps_a_fixed_port_in_every_revision) {
   ServiceStage s;
   objects::ServiceSpec wanted = sample_spec(1);
   wanted.target_port = 8000;
@@ -233,7 +233,7 @@ TEST(ServiceReconciler, a_program_with_a_fixed_port_has_it_in_every_revision) {
   EXPECT_EQ(s.status().ready_replicas, 1u);
 }
 
-TEST(ServiceReconciler, replicas_of_a_stateful_set_keep_their_names) {
+TEST(ServiceReconciler, keeps_the_names_of_replicas_of_a_stateful_set) {
   ServiceStage s;
   objects::ServiceSpec wanted = sample_spec(2);
   wanted.update = {.max_surge = 0, .max_unavailable = 1};
@@ -253,7 +253,7 @@ TEST(ServiceReconciler, replicas_of_a_stateful_set_keep_their_names) {
   EXPECT_EQ(s.status().updated_replicas, 2u);
 }
 
-TEST(ServiceReconciler, the_status_names_what_keeps_a_service_from_running) {
+TEST(ServiceReconciler, reports_in_the_status_why_a_service_is_not_running) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -273,7 +273,7 @@ TEST(ServiceReconciler, the_status_names_what_keeps_a_service_from_running) {
   EXPECT_EQ(text(s.status().phase), "Deleting");
 }
 
-TEST(ServiceReconciler, a_serving_service_stays_available_while_it_scales) {
+TEST(ServiceReconciler, keeps_a_serving_service_available_while_it_scales) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -284,7 +284,7 @@ TEST(ServiceReconciler, a_serving_service_stays_available_while_it_scales) {
   }
 }
 
-TEST(ServiceReconciler, a_rollout_keeps_as_many_replicas_served_as_are_desired) {
+TEST(ServiceReconciler, serves_as_many_replicas_as_desired_during_a_rollout) {
   ServiceStage s;
   s.apply(sample_spec(3));
   s.settle();
@@ -298,7 +298,7 @@ TEST(ServiceReconciler, a_rollout_keeps_as_many_replicas_served_as_are_desired) 
   EXPECT_EQ(text(s.status().phase), "Running");
 }
 
-TEST(ServiceReconciler, a_service_without_capacity_reports_it_and_keeps_its_replicas) {
+TEST(ServiceReconciler, reports_a_lack_of_capacity_and_keeps_the_replicas) {
   ServiceStage s;
   s.machine.capacity = 1;
   s.apply(sample_spec(2));
@@ -311,7 +311,7 @@ TEST(ServiceReconciler, a_service_without_capacity_reports_it_and_keeps_its_repl
   EXPECT_EQ(text(s.status().phase), "Running");
 }
 
-TEST(ServiceReconciler, a_replica_without_enough_cores_waits_and_reports_the_amounts) {
+TEST(ServiceReconciler, lets_a_replica_wait_for_cores_and_reports_the_amounts) {
   ServiceStage s;
   ASSERT_TRUE(s.objects->add(
       {.key = {objects::Kind::node, "default", "n1"}, .status = objects::NodeStatus{.cpu_milli = 4000}}));
@@ -330,7 +330,7 @@ TEST(ServiceReconciler, a_replica_without_enough_cores_waits_and_reports_the_amo
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
 }
 
-TEST(ServiceReconciler, a_deleted_service_ends_its_programs_and_slices) {
+TEST(ServiceReconciler, ends_programs_and_slices_of_a_deleted_service) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();
@@ -340,18 +340,18 @@ TEST(ServiceReconciler, a_deleted_service_ends_its_programs_and_slices) {
   EXPECT_THAT(s.machine.programs, IsEmpty());
   EXPECT_THAT(s.machine.servers, IsEmpty());
   EXPECT_EQ(s.objects->find(s.key), nullptr);
-  s.apply(sample_spec(1));  // Its slices have the names of the previous ones.
+  s.apply(sample_spec(1));  // Its slices have the same names as the previous ones.
   s.settle();
   EXPECT_EQ(text(s.status().phase), "Running");
 }
 
-TEST(ServiceReconciler, a_slice_that_may_have_been_granted_is_requested_again_under_its_identity) {
+TEST(ServiceReconciler, repeats_the_request_of_a_slice_that_may_have_been_granted_with_the_same_id) {
   ServiceStage s;
   s.machine.nodes = {"n1", "n2"};
   s.machine.loses_answers = true;
   s.apply(sample_spec(1));
   s.settle(10);
-  EXPECT_EQ(s.machine.granted_by.size(), 1u) << "each request is the same one";
+  EXPECT_EQ(s.machine.granted_by.size(), 1u) << "each request has the same id";
   s.restart();
   s.settle(10);
   s.machine.loses_answers = false;
@@ -362,7 +362,7 @@ TEST(ServiceReconciler, a_slice_that_may_have_been_granted_is_requested_again_un
   EXPECT_EQ(text(s.status().phase), "Running");
 }
 
-TEST(ServiceReconciler, a_drained_node_gives_its_replicas_to_another_node_and_the_others_stay) {
+TEST(ServiceReconciler, moves_the_replicas_of_a_drained_node_and_keeps_the_others) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -398,9 +398,9 @@ TEST(ServiceReconciler, a_drained_node_gives_its_replicas_to_another_node_and_th
   EXPECT_EQ(s.status().revision, 1u);
 }
 
-// Kills the controller at a random call, with or without the call's effect, again and again while the service
-// is changed. At the end the state is the desired one, and no slice and no program was made twice.
-TEST(ServiceReconciler, killed_between_any_two_steps_it_ends_in_the_desired_state) {
+// Kills the controller repeatedly at a random call, with or without the call's effect, while the service is
+// changed. At the end the state is the desired one, and no slice or program was created twice.
+TEST(ServiceReconciler, reaches_the_desired_state_if_killed_between_any_two_steps) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     ServiceStage s;
     std::mt19937 random(seed);

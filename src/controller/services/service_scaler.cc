@@ -7,8 +7,8 @@ namespace {
 
 using workload::AutoscaleDecision;
 
-constexpr Ns shown_for_ns = 15 * workload::second_ns;      // A status that changes every second is useless.
-constexpr Ns refusal_holds_ns = 60 * workload::second_ns;  // After this time capacity may be free again.
+constexpr Ns shown_for_ns = 15 * workload::second_ns;  // A status that changes every second is unreadable.
+constexpr Ns refusal_holds_ns = 60 * workload::second_ns;  // Capacity may be free again after this time.
 
 bool carries_load(const workload::Replica& replica, bool has_port) {
   if (replica.retired_at || replica.program != workload::ProgramState::running) return false;

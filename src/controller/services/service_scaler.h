@@ -1,6 +1,6 @@
-// Decides how many replicas the services with spec.autoscale get (workload/autoscale.h). spec.replicas keeps
-// its written value, which is the number of the first decision. The current number is status.desiredReplicas,
-// from which a new controller continues.
+// Decides how many replicas services with spec.autoscale get (workload/autoscale.h). spec.replicas keeps its
+// written value, with which the first decision begins. The current number is status.desiredReplicas, from
+// which a new controller continues.
 #pragma once
 
 #include <map>
@@ -13,18 +13,19 @@ namespace carve::controller {
 
 // The inputs of a decision for one service in one turn.
 struct ScaleInput {
-  const objects::ServiceSpec& spec;  // Has autoscale.
-  uint32_t before = 0;               // status.desiredReplicas; 0 if none yet.
+  const objects::ServiceSpec& spec;  // Must contain autoscale.
+  uint32_t before = 0;               // Value of status.desiredReplicas; 0 before the first decision.
   const workload::ServiceObserved& observed;
   const std::vector<ReplicaRecord>& replicas;          // In the order of observed.replicas.
   const std::map<std::string, ObservedSlice>& slices;  // Keyed by name.
   std::optional<EndpointLoad> load;
-  const SliceRefusal* refusal = nullptr;  // Null if there is none.
+  const SliceRefusal* refusal = nullptr;  // The last rejected slice, or null.
 };
 
 class ServiceScaler {
  public:
-  // Returns the decision for the service with this uid. Its message changes with the decision, or after 15 s.
+  // Returns the decision for the service with this uid. Its message is updated with the decision, or after 15
+  // s.
   workload::AutoscaleDecision decide(const std::string& uid, const ScaleInput&, Ns now);
 
   void forget(const std::string& uid) { services_.erase(uid); }

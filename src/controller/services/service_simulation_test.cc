@@ -1,8 +1,8 @@
-// Seeded schedules of faults over one service, which the service reconciler keeps: the document changes, the
-// controller is killed between any two of its steps, programs end, agents stop, their answers are lost or late,
-// nodes are drained, and slices are taken away. After each step no replica has two slices or two programs. When
-// the faults are over, the state matches the document. CARVE_LONG=1 runs 100,000 schedules. The
-// sanitizers, under which a schedule takes about 40 times as long, get a tenth.
+// Runs the service reconciler on one service through seeded schedules of faults: the document changes, the
+// controller is killed between any two of its steps, programs end, agents stop, their answers are lost or
+// late, nodes are drained, and slices are taken away. After each step no replica may have two slices or two
+// programs. When the faults are over, the state must match the document. CARVE_LONG=1 runs 100,000 schedules.
+// With sanitizers a schedule takes about 40 times as long, so a tenth of them is run.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
