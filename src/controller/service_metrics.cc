@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* status_classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", "other"};
 
-// A level of each endpoint.
+// A gauge of each endpoint.
 struct Level {
   const char* name;
   const char* help;

@@ -6,7 +6,7 @@
 namespace carve::controller {
 namespace {
 
-TEST(ServiceMetrics, an_endpoint_has_its_requests_by_class_and_its_levels) {
+TEST(ServiceMetrics, count_requests_of_an_endpoint_by_class_and_show_its_load) {
   EXPECT_EQ(service_metrics({}), "");
   const std::string text = service_metrics({{.name_space = "default",
                                              .service = "demo",
@@ -25,7 +25,7 @@ TEST(ServiceMetrics, an_endpoint_has_its_requests_by_class_and_its_levels) {
     EXPECT_THAT(text, testing::HasSubstr(line));
 }
 
-TEST(ServiceMetrics, of_the_queues_say_how_many_jobs_wait_and_how_long_a_decision_took) {
+TEST(ServiceMetrics, show_how_many_jobs_wait_and_how_long_a_decision_took) {
   const std::string text = queue_metrics(3, 1'500'000);
   for (const char* line : {"# TYPE carve_queue_waiting_jobs gauge\ncarve_queue_waiting_jobs 3\n",
                            "carve_queue_decision_seconds 0.001500000\n"})

@@ -47,8 +47,8 @@ bool ServiceThread::turn(int64_t now_ns) {
 
 void ServiceThread::run() {
   (void)os::keep_capabilities({});  // The launcher has the capabilities for programs of other users.
-  // Times are UTC, so that they are valid across a boot, and advance with the monotonic clock, so that a
-  // clock step does not move them.
+  // Times are UTC, so that they are valid across reboots, but advance with the monotonic clock, so that clock
+  // steps do not change them.
   const int64_t offset_ns = os::utc_ns() - os::monotonic_ns();
   int64_t interval_ns = intervals_.min_ns;
   while (!ends_) {

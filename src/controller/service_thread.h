@@ -1,6 +1,6 @@
-// The thread that reconciles services and jobs: it runs their loops whenever an object changes or a program
-// ends. In between it runs them at an interval that grows from 10 ms to 1 s while nothing changes; to 100 ms
-// while a job runs, because the end of a program that runs no longer than a turn does not end the wait.
+// The thread that reconciles services and jobs whenever an object changes or a program ends. While nothing
+// changes, it reconciles at an interval that grows from 10 ms to 1 s. While a job runs, it grows only to 100
+// ms, because the end of a program that is shorter than a turn does not end the wait.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace carve::controller {
 
-// The time between two turns while no object changes and no program ends.
+// The interval between two turns while no object changes and no program ends.
 struct TurnIntervals {
   int64_t min_ns = 10 * os::millisecond;
   int64_t max_ns = os::second;
   int64_t max_busy_ns = 100 * os::millisecond;  // While a job runs.
-  // For the first turns after an end, because the supervisor writes the end a moment after it.
+  // For the first turns after a program's end, because the supervisor writes the end slightly later.
   int64_t after_end_ns = 10 * os::millisecond;
 };
 
@@ -31,13 +31,13 @@ class ServiceThread {
   ServiceThread(ObjectRegistry& objects, WorkloadRecords records, const MakeJobReconciler&,
                 MachineEffects& machine, OrphanEvents&, int64_t orphan_grace_ns,
                 TurnIntervals intervals = {});
-  ~ServiceThread();  // Ends after the turn in progress; programs keep running.
+  ~ServiceThread();  // Waits for the turn in progress; programs keep running.
   ServiceThread(const ServiceThread&) = delete;
   ServiceThread& operator=(const ServiceThread&) = delete;
 
  private:
   void run();
-  // Runs the loops once. Returns whether the next turn should be soon.
+  // Reconciles once. Returns whether the next turn should be soon.
   bool turn(int64_t now_ns);
 
   MachineEffects& machine_;

@@ -14,7 +14,7 @@
 namespace carve::controller {
 namespace {
 
-// A controller without nodes, in which no periodic turn begins during a test.
+// A controller without nodes, whose periodic turns are longer than a test.
 struct ServiceThreadTest : testing::Test {
   ServiceThreadTest() {
     char name[] = "/tmp/carve-thread-XXXXXX";
@@ -75,7 +75,7 @@ struct ServiceThreadTest : testing::Test {
   std::optional<ServiceThread> thread;
 };
 
-TEST_F(ServiceThreadTest, the_end_of_a_program_leads_to_a_turn) {
+TEST_F(ServiceThreadTest, reconciles_when_a_program_ends) {
   const objects::ServiceSpec spec{.replicas = 1, .run = {.command = {"sleep", "1000"}, .workdir = "/"}};
   ASSERT_TRUE(
       objects->add({.key = key, .account = "root", .uid = "u1", .owner_uid = geteuid(), .spec = spec}));
@@ -83,7 +83,7 @@ TEST_F(ServiceThreadTest, the_end_of_a_program_leads_to_a_turn) {
     machine->wake();
     return status().ready_replicas == 1;
   })) << api::write(status());
-  usleep(100'000);  // The turns of the last calls end, and the wait of an hour begins.
+  usleep(100'000);  // Lets the previous turns end and the wait of an hour begin.
   ASSERT_GT(pid(), 0);
   kill(pid(), SIGKILL);
   EXPECT_TRUE(is_soon([&] { return status().phase == objects::WorkloadPhase::crash_loop_back_off; }))

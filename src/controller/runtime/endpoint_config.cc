@@ -59,7 +59,7 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return c == '-' || is_alphanumeric(c); });
 }
 
-// Returns at most 80 bytes of the text, without control characters, for a message.
+// Returns at most 80 bytes of the text without control characters, for a message.
 std::string shown(std::string_view text) {
   std::string out(text.substr(0, 80));
   std::ranges::replace_if(
@@ -69,11 +69,10 @@ std::string shown(std::string_view text) {
 
 Outcome<void> check_name(const char* what, std::string_view name) {
   if (is_name(name)) return {};
-  return failure(
-      FailureKind::invalid_argument,
-      "the {} '{}' is not a name; a name has 1 to {} of a-z, 0-9 and '-', and begins and ends with "
-      "a letter or digit",
-      what, shown(name), max_name_bytes);
+  return failure(FailureKind::invalid_argument,
+                 "the {} '{}' is not a valid name; use 1 to {} characters from a-z, 0-9 and '-', with "
+                 "a letter or digit at both ends",
+                 what, shown(name), max_name_bytes);
 }
 
 Outcome<void> check_servers(const DesiredEndpoint& endpoint, const std::set<uint16_t>& frontends) {

@@ -1,19 +1,21 @@
-// The configuration file of HAProxy 2.6, made from the desired endpoints. Equal endpoints give equal text, in
-// whatever order they are listed.
+// The configuration file of HAProxy 2.6, generated from the desired endpoints. The text does not depend on
+// the order in which they are listed.
 //
-// * The text has the current servers, because a reload forgets servers that were added at run time. A change
-//   of servers needs no reload, so the part without servers, the frame, has a digest. The file has it as
+// * The text contains the current servers, because a reload drops servers that were added at run time. A
+//   change
+//   of servers needs no reload. The digest of the rest, the frame, is written to the file as
 //   `description`, which `show info` returns, so the running process reports its frame.
 // * A frontend's name is NAMESPACE:SERVICE:PORT, a backend's NAMESPACE:SERVICE, a server's REPLICA.PORT. A
 //   replica that comes back on another port is another server, and the first one drains. Names are labels of
-//   RFC 1123, so a user's text can never end a word or a line of the file.
+//   RFC 1123, so text from users can never end a word or a line of the file.
 // * HAProxy does not check servers: only replicas whose probe succeeded are listed.
-// * `option http-server-close`: a replica that closes an idle connection at the moment of the next request
+// * `option http-server-close`: a replica that closed an idle connection just as the next request arrives
 //   would lose a request that cannot be repeated (uvicorn closes after 5 s). A connection to a replica
 //   carries one request, so there is no such moment. The client's connection stays open.
-// * A request is repeated at another replica if no connection could be opened. GET, HEAD and OPTIONS are also
+// * A request is repeated on another replica if no connection could be opened. GET, HEAD and OPTIONS are also
 //   repeated if the replica closed without an answer.
-// * Times: 1 s to connect; 10 minutes without a byte in either direction, for long polls and for models that
+// * Timeouts: 1 s to connect; 10 minutes without a byte in either direction, for long polls and for models
+//   that
 //   load; 1 hour for tunnels (websockets) without a byte; 30 s for a request's header. A worker that was
 //   replaced by a reload ends when its last request has ended, after 1 hour at the latest.
 // * After a reload HAProxy immediately closes idle client connections, even if a request is just arriving:
@@ -41,7 +43,7 @@ struct ProxySettings {
   unsigned threads = 2;       // 1 to 64.
 };
 
-// Files in the proxy's directory.
+// Names of files in the proxy's directory.
 inline constexpr const char* config_file = "haproxy.cfg";
 inline constexpr const char* admin_socket = "admin.sock";
 inline constexpr const char* master_socket = "master.sock";
@@ -50,28 +52,28 @@ inline constexpr const char* metrics_socket = "metrics.sock";
 // Returns the first rule that the endpoints violate (invalid_argument).
 Outcome<void> check(const std::vector<DesiredEndpoint>&, const ProxySettings& = {});
 
-// A service's name within HAProxy.
+// Returns the service's name within HAProxy.
 std::string proxy_name(std::string_view name_space, std::string_view service);
 std::string server_name(std::string_view replica, uint16_t port);
 
 struct ProxyId {
   std::string name_space;
   std::string service;
-  uint16_t port = 0;  // Port of a frontend; 0 for a backend's name.
+  uint16_t port = 0;  // Port of a frontend; 0 in a backend's name.
 };
 struct ServerId {
   std::string replica;
   uint16_t port = 0;
 };
-// Parses these names; no value for a name that this file does not assign.
+// Parses such a name; no value for a name that this file does not assign.
 std::optional<ProxyId> parse_proxy_name(std::string_view);
 std::optional<ServerId> parse_server_name(std::string_view);
 
 // Returns the digest of the configuration without its servers: 16 hexadecimal digits. A running process with
-// another digest must be reloaded. The endpoints are checked.
+// another digest must be reloaded. The endpoints must be valid.
 std::string frame_of(std::vector<DesiredEndpoint>, const ProxySettings& = {});
 
-// Returns the text of haproxy.cfg. The endpoints are checked.
+// Returns the text of haproxy.cfg. The endpoints must be valid.
 std::string config_text(std::vector<DesiredEndpoint>, const ProxySettings& = {});
 
 }  // namespace carve::controller

@@ -24,7 +24,7 @@ std::string message_of(const std::vector<DesiredEndpoint>& endpoints, const Prox
   return checked ? "" : checked.error().message;
 }
 
-TEST(EndpointConfig, an_endpoint_is_a_frontend_and_a_backend_with_its_ready_replicas) {
+TEST(EndpointConfig, has_a_frontend_and_a_backend_with_the_ready_replicas_per_endpoint) {
   EXPECT_THAT(config_text({web()}), HasSubstr(R"(
 frontend default:web:8001
     bind 127.0.0.1:8001
@@ -38,7 +38,7 @@ backend default:web
 )"));
 }
 
-TEST(EndpointConfig, the_text_depends_on_what_is_desired_and_not_on_its_order) {
+TEST(EndpointConfig, depends_on_the_desired_endpoints_but_not_on_their_order) {
   DesiredEndpoint other{.name_space = "team", .service = "api", .port = 8002};
   DesiredEndpoint reversed = web();
   std::ranges::reverse(reversed.servers);
@@ -46,7 +46,7 @@ TEST(EndpointConfig, the_text_depends_on_what_is_desired_and_not_on_its_order) {
   EXPECT_EQ(frame_of({web(), other}), frame_of({other, reversed}));
 }
 
-TEST(EndpointConfig, the_frame_changes_with_endpoints_and_settings_and_not_with_servers) {
+TEST(EndpointConfig, has_a_frame_that_changes_with_endpoints_and_settings_but_not_with_servers) {
   const std::string frame = frame_of({web()});
   EXPECT_THAT(config_text({web()}), HasSubstr("description " + frame + "\n"));
   DesiredEndpoint changed = web();
@@ -60,13 +60,13 @@ TEST(EndpointConfig, the_frame_changes_with_endpoints_and_settings_and_not_with_
   EXPECT_NE(frame_of({web()}, {.threads = 3}), frame);
 }
 
-TEST(EndpointConfig, the_exporter_has_a_socket_and_a_port_if_requested) {
+TEST(EndpointConfig, serves_the_exporter_on_a_socket_and_on_a_port_if_requested) {
   EXPECT_THAT(config_text({}), Not(HasSubstr("127.0.0.1")));
   EXPECT_THAT(config_text({}), HasSubstr("bind unix@metrics.sock mode 600"));
   EXPECT_THAT(config_text({}, {.metrics_port = 9101}), HasSubstr("bind 127.0.0.1:9101\n"));
 }
 
-TEST(EndpointConfig, no_text_of_a_user_ends_a_word_or_a_line_of_the_file) {
+TEST(EndpointConfig, never_lets_a_users_text_end_a_word_or_a_line) {
   const std::string hostile[] = {"",        "a b",      "a\nbackend b",
                                  "a\r",     "a#",       "a\"",
                                  "a'",      "a\\",      "$HOME",
@@ -78,18 +78,18 @@ TEST(EndpointConfig, no_text_of_a_user_ends_a_word_or_a_line_of_the_file) {
   for (const std::string& name : hostile) {
     DesiredEndpoint endpoint = web();
     endpoint.service = name;
-    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a name")) << name;
+    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a valid name")) << name;
     EXPECT_THAT(message_of({endpoint}), Not(ContainsRegex("[\n\r]")));
     endpoint = web();
     endpoint.name_space = name;
-    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a name")) << name;
+    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a valid name")) << name;
     endpoint = web();
     endpoint.servers[0].replica = name;
-    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a name")) << name;
+    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a valid name")) << name;
   }
 }
 
-TEST(EndpointConfig, each_rule_has_its_message) {
+TEST(EndpointConfig, reports_each_violated_rule) {
   EXPECT_EQ(message_of({web()}), "");
   struct Row {
     void (*change)(std::vector<DesiredEndpoint>&);
@@ -124,7 +124,7 @@ TEST(EndpointConfig, each_rule_has_its_message) {
   EXPECT_EQ(message_of({}, {.threads = 65}), "65 threads for HAProxy; 1 to 64 are allowed");
 }
 
-TEST(EndpointConfig, names_are_read_back_and_others_are_not) {
+TEST(EndpointConfig, parses_its_own_names_and_no_others) {
   const auto frontend = parse_proxy_name("team:web:8001");
   ASSERT_TRUE(frontend);
   EXPECT_EQ(frontend->name_space, "team");

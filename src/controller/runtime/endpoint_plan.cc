@@ -10,7 +10,7 @@ namespace {
 using Kind = ProxyAction::Kind;
 using ServersByName = std::map<std::string, ProxyServer>;
 
-// Adds the steps that make the server serve.
+// Adds the steps after which the server gets requests.
 void serve(const std::string& proxy, const DesiredServer& desired, const ServersByName& observed,
            std::vector<ProxyAction>& out) {
   const std::string name = server_name(desired.replica, desired.port);
@@ -25,7 +25,7 @@ void serve(const std::string& proxy, const DesiredServer& desired, const Servers
   if (found->second.state != ServerState::ready) out.push_back({Kind::set_ready, proxy, name});
 }
 
-// Adds the next steps of a server's removal.
+// Adds the next steps to remove a server.
 void remove(const std::string& proxy, const std::string& name, const ProxyServer& observed,
             std::vector<ProxyAction>& out) {
   if (observed.state == ServerState::ready) {

@@ -1,9 +1,9 @@
 // The next commands to HAProxy: plan() compares the desired endpoints with the servers of the current worker
-// and returns the commands in order. It keeps no state: a command with an observed effect is not returned
-// again, so a caller that was killed between two commands continues.
+// and returns the commands in order. It keeps no state: a command whose effect is observed is not returned
+// again, so a caller that was killed between two commands can continue.
 //
 // A new endpoint, and an endpoint whose port has changed, need a reload. Servers never do: they are added,
-// drained and removed at run time. After a reload the new worker has only the desired servers; requests at
+// drained and removed at run time. After a reload the new worker has only the desired servers; requests to
 // the others end in the old worker.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace carve::controller {
 
 enum class ServerState : uint8_t {
   ready,
-  drain,  // Gets no new requests.
-  maint,  // Maintenance: gets no requests. HAProxy removes servers only in this state.
+  drain,  // The server gets no new requests.
+  maint,  // Maintenance: the server gets no requests. HAProxy removes servers only in this state.
 };
 
 struct ProxyServer {
@@ -31,14 +31,14 @@ struct ProxyServer {
 
 // The state of one worker of HAProxy.
 struct ProxyObserved {
-  std::string frame;  // frame_of() of its loaded configuration.
-  // Keyed by the names of endpoint_config.h. A backend without servers has an empty map.
+  std::string frame;  // Digest of its loaded configuration, see frame_of().
+  // Keyed by names as in endpoint_config.h. A backend without servers has an empty map.
   std::map<std::string, std::map<std::string, ProxyServer>> backends;
 };
 
 struct ProxyAction {
   enum class Kind : uint8_t {
-    reload,  // Names no server.
+    reload,  // Applies to the whole worker.
     add_server,
     set_weight,
     set_ready,
@@ -55,9 +55,9 @@ struct ProxyAction {
   friend bool operator==(const ProxyAction&, const ProxyAction&) = default;
 };
 
-// Returns the next actions. A reload is returned as the only action, because it leaves nothing else to do.
-// Servers are added before others are drained, so that a rollout never leaves an endpoint empty. The
-// endpoints are checked; `frame` is their frame_of().
+// Returns the next actions. A reload is always the only action, because it includes all others. Servers are
+// added before others are drained, so that a rollout never leaves an endpoint empty. The endpoints must be
+// valid; `frame` is their frame_of().
 std::vector<ProxyAction> plan(const std::vector<DesiredEndpoint>& desired, const std::string& frame,
                               const ProxyObserved& observed);
 

@@ -20,7 +20,7 @@ std::string text(const std::vector<ProxyAction>& actions) {
 
 constexpr ServerState ready = ServerState::ready, drain = ServerState::drain, maint = ServerState::maint;
 
-TEST(EndpointPlan, each_observed_state_has_its_next_steps) {
+TEST(EndpointPlan, has_the_next_steps_for_each_observed_state) {
   struct Row {
     const char* what;
     std::vector<DesiredServer> desired;
@@ -54,14 +54,14 @@ TEST(EndpointPlan, each_observed_state_has_its_next_steps) {
   }
 }
 
-TEST(EndpointPlan, another_frame_is_a_reload_and_nothing_else) {
+TEST(EndpointPlan, is_only_a_reload_if_the_frame_differs) {
   const std::vector<DesiredEndpoint> desired{
       {.service = "web", .port = 8001, .servers = {{.replica = "a", .port = 1}}}};
   EXPECT_EQ(text(plan(desired, "new", {"old", {{"default:web", {{"b.2", {ready}}}}}})), "reload");
   EXPECT_EQ(text(plan({}, "new", {})), "reload");
 }
 
-TEST(EndpointPlan, servers_of_all_endpoints_are_added_before_any_is_drained) {
+TEST(EndpointPlan, adds_servers_of_all_endpoints_before_any_is_drained) {
   const std::vector<DesiredEndpoint> desired{
       {.service = "web", .port = 8001, .servers = {{.replica = "a", .port = 1}}},
       {.service = "api", .port = 8002, .servers = {{.replica = "c", .port = 3}}}};
@@ -69,8 +69,8 @@ TEST(EndpointPlan, servers_of_all_endpoints_are_added_before_any_is_drained) {
   EXPECT_EQ(text(plan(desired, "f", observed)), "add a.1*1, ready a.1, add c.3*1, ready c.3, drain b.2");
 }
 
-// A worker that carries out every action immediately; sessions end when the test ends them.
-TEST(EndpointPlan, every_state_reaches_the_desired_one_and_then_nothing_is_left_to_do) {
+// Simulates a worker that carries out every action immediately; sessions end when the test ends them.
+TEST(EndpointPlan, leads_from_every_state_to_the_desired_one_and_is_then_empty) {
   const std::vector<DesiredEndpoint> desired{
       {.service = "web",
        .port = 8001,

@@ -21,15 +21,15 @@ using workload::EndpointState;
 
 constexpr const char* candidate_file = "haproxy.cfg.candidate";
 constexpr const char* lock_file = "haproxy.lock";
-constexpr size_t bind_suffix_bytes = 12;  // HAProxy binds at PATH.PID.tmp and renames.
+constexpr size_t bind_suffix_bytes = 12;  // HAProxy binds to PATH.PID.tmp and renames it.
 constexpr int64_t max_worker_end_ns = os::second / 2;
-constexpr int max_rounds = 6;  // reload, add, drain, remove, and one more for a lost race.
+constexpr int max_rounds = 6;  // Reload, add, drain, remove, and two after lost races.
 
-// Returns why HAProxy could not listen at the port, as an errno; 0 if it could. A single port that it cannot
-// use makes a whole start or reload fail.
+// Returns the errno with which HAProxy could not listen on the port; 0 if it could. A single unusable port
+// makes a whole start or reload fail.
 int listen_error(uint16_t port) {
   const os::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;  // Ended connections do not count.
+  const int on = 1;  // Ignores connections that have ended.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -38,7 +38,7 @@ int listen_error(uint16_t port) {
   return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
-// Waits for a short time until the ports are free: a worker ends with its master, but a moment later.
+// Waits briefly until the ports are free: a worker ends with its master, but slightly later.
 void wait_for_ports(const std::vector<DesiredEndpoint>& endpoints) {
   poll_until(max_worker_end_ns, [&] {
     return std::ranges::all_of(endpoints,
@@ -46,7 +46,7 @@ void wait_for_ports(const std::vector<DesiredEndpoint>& endpoints) {
   });
 }
 
-// Returns HAProxy's command for the action. Names were checked or read from HAProxy.
+// Returns HAProxy's command for the action. The names were validated or come from HAProxy.
 std::string command_of(const ProxyAction& action) {
   const std::string server = action.proxy + "/" + action.server;
   switch (action.kind) {
@@ -66,7 +66,7 @@ std::string command_of(const ProxyAction& action) {
 bool is_done(const ProxyAction& action, std::string_view answer) {
   while (answer.ends_with('\n')) answer.remove_suffix(1);
   if (answer.empty()) return true;
-  // A connection may be left: the next apply() tries again.
+  // The server may still have a connection; the next apply() tries again.
   if (action.kind == Kind::remove_server)
     return answer == "Server deleted." || answer.starts_with("Server still has connections");
   return action.kind == Kind::add_server && answer == "New server registered.";
@@ -143,7 +143,7 @@ Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
     } else if (row.kind == StatRow::Kind::backend) {
       busy[backend] += row.sessions;
     } else if (row.kind == StatRow::Kind::server) {
-      // A server missing from the first answer was added in between, which only this object does.
+      // Servers missing from the first answer were added in between, which only this object does.
       out.servers.backends[backend][row.name].sessions = row.sessions + row.queued;
     }
   }
@@ -215,7 +215,7 @@ Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, cons
     const auto running = process_.find();
     if (!running) return tl::unexpected(running.error());
     if (!*running || (*running)->worker == 0)
-      return failure(FailureKind::unavailable, "HAProxy has ended; the next call starts it again");
+      return failure(FailureKind::unavailable, "HAProxy has ended; the next call restarts it");
     const auto worker = read_worker((*running)->worker);
     if (!worker) return tl::unexpected(worker.error());
     const auto actions = plan(usable, frame, worker->servers);
@@ -233,7 +233,7 @@ Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, cons
       }
       waits = waits && action.kind == Kind::remove_server;
     }
-    if (waits) return {};  // A server that could not be removed is removed by the next call.
+    if (waits) return {};  // The next call removes servers that could not be removed.
   }
   return {};  // The next call continues.
 }
@@ -273,7 +273,7 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     return result;
   }
   if (const auto done = converge(usable, text); !done) return done;
-  // If HAProxy must be restarted, the file has the current servers.
+  // The file always contains the current servers, in case HAProxy must be restarted.
   if (const auto written = write_config(text); !written) return written;
   return result;
 }
@@ -309,7 +309,7 @@ std::vector<ObservedServer> HaProxy::servers(const std::vector<Worker>& workers)
 }
 
 std::vector<RequestFigures> HaProxy::figures(const std::vector<Worker>& workers) {
-  if (workers.empty()) return {};  // The totals are kept for the next HAProxy.
+  if (workers.empty()) return {};  // The totals are kept for the next HAProxy process.
   std::map<std::string, RequestFigures> out;
   std::map<int, CountersByProxy> counters;
   for (const Worker& worker : workers) {

@@ -1,4 +1,4 @@
-// Uses the real HAProxy. The tests skip themselves if it is not installed.
+// Uses the real HAProxy. The tests are skipped if it is not installed.
 #include "controller/runtime/haproxy.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ class HaProxyTest : public testing::Test {
       if (observed.replica == server.replica && observed.port == server.port) return observed.state;
     return EndpointState::absent;
   }
-  // Applies until the server is gone.
+  // Calls apply() until the server is gone.
   void withdraw(const std::vector<DesiredEndpoint>& desired, const DesiredServer& server) {
     do apply(desired);
     while (!HasFatalFailure() && state_of(server) != EndpointState::absent);
@@ -76,7 +76,7 @@ class HaProxyTest : public testing::Test {
   std::unique_ptr<HaProxy> proxy_;
 };
 
-TEST_F(HaProxyTest, no_request_is_lost_while_servers_are_replaced_and_haproxy_reloads) {
+TEST_F(HaProxyTest, loses_no_request_while_servers_are_replaced_and_haproxy_reloads) {
   open();
   constexpr int cycles = 20;
   std::vector<DesiredEndpoint> desired{{.service = "web", .port = free_port()}};
@@ -105,7 +105,7 @@ TEST_F(HaProxyTest, no_request_is_lost_while_servers_are_replaced_and_haproxy_re
   EXPECT_EQ(figures.size(), 4u);
 }
 
-TEST_F(HaProxyTest, haproxy_keeps_running_when_its_program_is_killed_and_the_next_one_takes_it_over) {
+TEST_F(HaProxyTest, takes_over_the_haproxy_of_a_program_that_was_killed) {
   Replica first("web-1-0"), second("web-1-1");
   std::vector<DesiredEndpoint> desired{
       {.service = "web", .port = free_port(), .servers = {first.desired(), second.desired()}}};
@@ -144,7 +144,7 @@ TEST_F(HaProxyTest, haproxy_keeps_running_when_its_program_is_killed_and_the_nex
   close(applied[0]), close(applied[1]);
 }
 
-TEST_F(HaProxyTest, a_replica_with_an_open_stream_drains_until_it_ends) {
+TEST_F(HaProxyTest, drains_a_replica_with_an_open_stream_until_the_stream_ends) {
   open();
   auto streaming = std::make_unique<Replica>("web-1-0");
   const DesiredServer old = streaming->desired();
@@ -159,7 +159,7 @@ TEST_F(HaProxyTest, a_replica_with_an_open_stream_drains_until_it_ends) {
   EXPECT_EQ(state_of(old), EndpointState::draining);
   EXPECT_EQ(state_of(next.desired()), EndpointState::serving);
   EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-2-0"));
-  // A reload leaves the stream to the old worker, where it is still visible.
+  // After the reload, the stream continues in the old worker and is still visible.
   desired.push_back({.service = "api", .port = free_port()});
   apply(desired);
   EXPECT_EQ(state_of(old), EndpointState::draining);
@@ -170,7 +170,7 @@ TEST_F(HaProxyTest, a_replica_with_an_open_stream_drains_until_it_ends) {
   EXPECT_THAT(response_of(desired[1].port), HasSubstr("503 Service Unavailable"));
 }
 
-TEST_F(HaProxyTest, an_idle_connection_to_an_old_worker_keeps_its_replicas) {
+TEST_F(HaProxyTest, keeps_the_replicas_of_an_old_worker_that_has_an_idle_connection) {
   open();
   auto replica = std::make_unique<Replica>("web-1-0");
   const DesiredServer old = replica->desired();
@@ -193,7 +193,7 @@ TEST_F(HaProxyTest, an_idle_connection_to_an_old_worker_keeps_its_replicas) {
   withdraw(desired, old);
 }
 
-TEST_F(HaProxyTest, a_taken_port_is_named_and_the_other_endpoints_are_applied) {
+TEST_F(HaProxyTest, reports_a_taken_port_and_applies_the_other_endpoints) {
   open();
   uint16_t taken = 0;
   os::Fd holder = listen_anywhere(taken);
@@ -217,7 +217,7 @@ TEST_F(HaProxyTest, a_taken_port_is_named_and_the_other_endpoints_are_applied) {
   EXPECT_THAT(response_of(taken), HasSubstr("503 Service Unavailable"));
 }
 
-TEST_F(HaProxyTest, a_reload_empties_a_long_log) {
+TEST_F(HaProxyTest, truncates_a_long_log_before_a_reload) {
   open();
   std::vector<DesiredEndpoint> desired{{.service = "web", .port = free_port()}};
   apply(desired);
@@ -229,7 +229,7 @@ TEST_F(HaProxyTest, a_reload_empties_a_long_log) {
   EXPECT_LT(std::filesystem::file_size(log), 64u << 10);
 }
 
-TEST_F(HaProxyTest, haproxy_is_started_again_after_its_end) {
+TEST_F(HaProxyTest, restarts_haproxy_after_its_end) {
   open();
   EXPECT_TRUE(proxy_->apply({}));
   EXPECT_EQ(processes().master, 0) << "no endpoint needs it";
@@ -252,12 +252,12 @@ TEST_F(HaProxyTest, haproxy_is_started_again_after_its_end) {
   EXPECT_EQ(figures_of_all().at(0).requests, 2u);
 }
 
-TEST(HaProxy, a_missing_program_is_named_with_its_package) {
+TEST(HaProxy, reports_a_missing_program_with_its_package) {
   char name[] = "/tmp/carve-haproxy-XXXXXX";
   const std::string directory = mkdtemp(name);
   auto proxy = HaProxy::open({.directory = directory, .program = "haproxy-that-is-missing"});
   ASSERT_TRUE(proxy);
-  EXPECT_TRUE((*proxy)->apply({})) << "without an endpoint it is not needed";
+  EXPECT_TRUE((*proxy)->apply({})) << "HAProxy is not needed without an endpoint";
   const auto applied = (*proxy)->apply({{.service = "web", .port = free_port()}});
   ASSERT_FALSE(applied);
   EXPECT_EQ(applied.error().kind, FailureKind::not_found);
@@ -266,7 +266,7 @@ TEST(HaProxy, a_missing_program_is_named_with_its_package) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(HaProxy, a_long_directory_and_wrong_settings_are_refused) {
+TEST(HaProxy, rejects_a_long_directory_and_invalid_settings) {
   EXPECT_THAT(HaProxy::open({.directory = "/tmp/" + std::string(100, 'a')}).error().message,
               HasSubstr("has 105 characters; HAProxy's sockets allow at most"));
   EXPECT_FALSE(HaProxy::open({.directory = "/tmp/a", .proxy = {.threads = 0}}));

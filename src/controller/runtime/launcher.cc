@@ -32,14 +32,14 @@ namespace {
 
 constexpr size_t max_message_bytes = 256 << 10;  // Environment and command, as JSON.
 
-// One message to the launcher: exactly one of the three.
+// A message to the launcher, in which exactly one of the three is set.
 struct Message {
   std::optional<LaunchRequest> start;
   std::optional<SignalRequest> signal;
   std::optional<RemoveRequest> remove;
 };
 struct Reply {
-  std::string problem;  // Empty if done.
+  std::string problem;  // Empty if the request succeeded.
 };
 
 struct User {
@@ -57,7 +57,8 @@ Outcome<User> user_of(uid_t uid) {
 constexpr auto kept_capabilities = {CAP_SETUID, CAP_SETGID, CAP_CHOWN};
 bool can_change_user() { return std::ranges::all_of(kept_capabilities, os::has_capability); }
 
-// Returns why a launcher of this process's user cannot start the user's programs; empty if it can.
+// Returns why a launcher that runs as this process's user cannot start programs of the given user; empty if
+// it can.
 std::string start_problem_of(uid_t uid, bool changes_user) {
   if (uid == geteuid()) return "";
   if (uid == 0)
@@ -81,9 +82,10 @@ bool become(const User& user) {
   return os::keep_capabilities({}).has_value();
 }
 
-// Moves the files to the descriptors from first_cgroup_file on, and closes all others above standard error.
+// Moves the files to the descriptors from first_cgroup_file on and closes all other descriptors above
+// standard error.
 bool keep_files(const std::vector<os::Fd>& files) {
-  std::vector<int> high;  // Above the descriptors that they become.
+  std::vector<int> high;  // Copies above the target range.
   for (const os::Fd& file : files)
     high.push_back(
         fcntl(file.get(), F_DUPFD_CLOEXEC, runner::first_cgroup_file + static_cast<int>(files.size())));
@@ -93,7 +95,7 @@ bool keep_files(const std::vector<os::Fd>& files) {
   return close_range(static_cast<unsigned>(next), ~0u, 0) == 0;
 }
 
-// Executes the supervisor in the program's directory. It reads the request from `input`.
+// Executes the supervisor in the program's directory. The supervisor reads the request from `input`.
 [[noreturn]] void execute(const std::string& program, const User& user, int directory, int input,
                           std::vector<os::Fd>& files, const std::string& liveness_file) {
   setsid();
@@ -107,11 +109,11 @@ bool keep_files(const std::vector<os::Fd>& files) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   umask(027);
   const int null = open("/dev/null", O_RDWR);
-  // The user may have no access to the folders above the directory.
+  // Enters the directory first, because the user may have no access to the folders above it.
   if (fchdir(directory) != 0 || !become(user) || dup2(input, STDIN_FILENO) < 0 ||
       dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || !keep_files(files))
     _exit(runner::failed_status);
-  // A session left by a killed supervisor must not run at the same time as the next program.
+  // A session that a killed supervisor left must not run at the same time as the next program.
   if (former) runner::signal_session(*former, SIGKILL);
   char* const words[] = {const_cast<char*>("carve-supervise"), nullptr};
   char* const environment[] = {nullptr};
@@ -119,7 +121,7 @@ bool keep_files(const std::vector<os::Fd>& files) {
   _exit(runner::no_program_status);
 }
 
-// Creates the folder of the liveness files, which other users may not enter.
+// Creates the folder of the liveness files, to which other users have no access.
 Outcome<void> make_liveness_folder(const std::string& programs) {
   const std::string file = liveness_file_of(programs, "");
   return os::make_directory(file.substr(0, file.rfind('/')), 0700);
@@ -127,7 +129,7 @@ Outcome<void> make_liveness_folder(const std::string& programs) {
 
 // The launcher's startup parameters.
 struct Places {
-  std::string program;  // carve-supervise
+  std::string program;  // Path of carve-supervise.
   std::string folder;   // For the programs' directories.
 };
 
@@ -152,7 +154,7 @@ Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgr
   supervise.env.try_emplace("USER", user->name);
   supervise.env.try_emplace("LANG", "C.UTF-8");
   const std::string text = api::write(supervise);
-  // A file in memory, not a pipe: the text may be longer than a pipe holds.
+  // A file in memory rather than a pipe, because the text may exceed a pipe's capacity.
   const os::Fd input(memfd_create("carve-supervise", MFD_CLOEXEC));
   if (!input || ::write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       lseek(input.get(), 0, SEEK_SET) != 0)
@@ -163,9 +165,9 @@ Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgr
   });
 }
 
-// Sends the signal with the rights of the program's user, who can write any process into the state.
-// `living`: the supervisor, if its liveness file shows it. If it is given, the state is trusted only for a
-// child of the supervisor.
+// Sends the signal with the rights of the program's user, because that user can write any process into the
+// state. `living` is the supervisor if its liveness file identifies it; the state's process must then be a
+// child of it.
 void signal_program(int directory, int signal, const std::optional<os::ProcessId>& living) {
   if (fchdir(directory) != 0) return;
   const auto seen = runner::read_program(".");
@@ -192,7 +194,7 @@ void signal_program(int directory, int signal, const std::optional<os::ProcessId
     if (kill(-state.program_pid, signal) != 0) os::send_signal(program, signal);
     return;
   }
-  // A supervisor that runs will write the end.
+  // A supervisor that still runs will write the end.
   const os::ProcessId own =
       living.value_or(os::ProcessId{.pid = state.supervisor_pid, .start = state.supervisor_start});
   const auto supervisor = os::stat_of(own.pid);
@@ -207,7 +209,7 @@ Outcome<void> send_signal_to(const std::string& folder, const SignalRequest& req
   if (!directory) return tl::unexpected(directory.error());
   if (!directory->fd) return {};
   auto living = runner::living_supervisor(liveness_file_of(folder, request.name));
-  if (living && !*living) living.reset();  // It has not written yet which process it is.
+  if (living && !*living) living.reset();  // It has not identified itself yet.
   return detach([&] {
     if (become_user(directory->uid)) signal_program(directory->fd.get(), request.signal, living);
   });
@@ -235,7 +237,7 @@ Outcome<void> carry_out(const Places& places, runner::ReplicaCgroups& cgroups, c
 [[noreturn]] void serve(const Places& places, int socket) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "carve-launcher");
-  signal(SIGINT, SIG_IGN);  // From the terminal: the controller ends first.
+  signal(SIGINT, SIG_IGN);  // Ctrl-C must end the controller first.
   runner::ReplicaCgroups cgroups(runner::read_own_cgroups(), places.folder);
   if (!os::keep_capabilities(kept_capabilities)) _exit(1);
   const std::string problems = api::write(cgroups.problems());
@@ -282,7 +284,7 @@ Outcome<Launcher> Launcher::begin(const std::string& program, const std::string&
     ours.reset();
     serve({.program = program, .folder = folder}, theirs.get());
   }
-  theirs.reset();  // A launcher that has ended is an end of file.
+  theirs.reset();  // So that the launcher's end is an end of file.
   const auto text = received(ours.get());
   if (!text) return tl::unexpected(text.error());
   auto problems = api::read<runner::LimitProblems>(*text, api::Reading::lenient);

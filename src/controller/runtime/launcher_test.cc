@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 constexpr uid_t other_user = 65534;
 
-// A folder of programs below a state directory that no other user may enter.
+// A programs folder below a state directory that no other user may enter.
 struct LauncherTest : testing::Test {
   LauncherTest() {
     char name[] = "/tmp/carve-launcher-XXXXXX";
@@ -43,7 +43,7 @@ struct LauncherTest : testing::Test {
     is_soon([&] { return seen().phase() != runner::ProgramPhase::running; });
     launcher.reset();  // Closes the socket, and the launcher ends.
     while (waitpid(-1, nullptr, 0) > 0) {}
-    // A process that the launcher started may still remove the same files.
+    // Waits, because a process that the launcher started may still be removing the same files.
     is_soon([&] {
       std::error_code another_was_first;
       std::filesystem::remove_all(state, another_was_first);
@@ -83,7 +83,7 @@ struct LauncherTest : testing::Test {
     const auto lines = said();
     return std::ranges::find(lines, text) != lines.end();
   }
-  // The process of the launcher, which is this one's only child.
+  // Returns the launcher's process, which is the only child of this one.
   static pid_t launcher_pid() {
     for (const os::ProcessStat& process : os::all_processes())
       if (process.parent == getpid() && process.state != 'Z') return process.id.pid;
@@ -102,7 +102,7 @@ TEST_F(LauncherTest, starts_a_program_with_its_environment) {
               testing::ElementsAre("hidden " + std::string(getpwuid(geteuid())->pw_dir) + " C.UTF-8"));
 }
 
-TEST_F(LauncherTest, the_environment_and_the_command_are_on_no_command_line) {
+TEST_F(LauncherTest, passes_the_environment_and_the_command_on_no_command_line) {
   start(request("echo up; exec sleep 600"));
   const runner::SupervisorState state_now = running();
   for (const pid_t pid : {launcher_pid(), pid_t{state_now.supervisor_pid}}) {
@@ -114,7 +114,7 @@ TEST_F(LauncherTest, the_environment_and_the_command_are_on_no_command_line) {
   }
 }
 
-TEST_F(LauncherTest, the_supervisor_is_no_child_and_outlives_the_launcher) {
+TEST_F(LauncherTest, starts_supervisors_that_are_not_its_children_and_outlive_it) {
   start(request("echo up; exec sleep 600"));
   const runner::SupervisorState state_now = running();
   const pid_t pid = launcher_pid();
@@ -127,8 +127,8 @@ TEST_F(LauncherTest, the_supervisor_is_no_child_and_outlives_the_launcher) {
   EXPECT_EQ(runner::exit_text(ended()), "signal 15");
 }
 
-// The directory belongs to the program, which may remove or write anything there.
-TEST_F(LauncherTest, a_program_that_damages_its_directory_is_started_once_and_ended) {
+// The directory belongs to the program's user, so the program may remove or write any file in it.
+TEST_F(LauncherTest, starts_a_program_that_damages_its_directory_once_and_ends_it) {
   const std::string liveness_file = liveness_file_of(folder, "a");
   const auto now = [&] { return runner::read_program(folder / "a", liveness_file); };
   for (const std::string spoil :
@@ -142,7 +142,8 @@ TEST_F(LauncherTest, a_program_that_damages_its_directory_is_started_once_and_en
     const auto supervisor = runner::living_supervisor(liveness_file);
     ASSERT_TRUE(supervisor && *supervisor) << spoil;
 
-    // The second start has ended if no other process has this one's command line or the program's directory.
+    // Checks that no other process has the same command line or runs in the program's directory, so the
+    // second start has ended.
     const auto cmdline = [](pid_t pid) { return os::read_file(fmt::format("/proc/{}/cmdline", pid)); };
     const auto is_second = [&](const os::ProcessStat& process) {
       const pid_t pid = process.id.pid;
@@ -163,21 +164,21 @@ TEST_F(LauncherTest, a_program_that_damages_its_directory_is_started_once_and_en
   }
 }
 
-TEST_F(LauncherTest, a_launcher_that_was_killed_is_named) {
+TEST_F(LauncherTest, is_reported_as_ended_after_it_was_killed) {
   kill(launcher_pid(), SIGKILL);
   const auto started = launcher->start(request("true"));
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().message, HasSubstr("the launcher has ended"));
 }
 
-TEST_F(LauncherTest, as_root_the_program_runs_as_its_user_below_a_closed_state_directory) {
+TEST_F(LauncherTest, runs_the_program_as_its_user_below_a_closed_state_directory_if_root) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may start programs of other users";
   start(request("id -u; id -g; grep -c '^Cap[IPEA].*0000000000000000' /proc/self/status; umask", other_user));
   EXPECT_EQ(ended().exit_status, 0u);
   EXPECT_THAT(said(), testing::ElementsAre("65534", "65534", "4", "0027"));
 }
 
-TEST_F(LauncherTest, as_root_the_launcher_keeps_three_capabilities) {
+TEST_F(LauncherTest, keeps_three_capabilities_if_root) {
   if (geteuid() != 0) GTEST_SKIP() << "only root has any";
   start(request("true"));  // The response comes after the launcher has closed the other descriptors.
   const std::string status = *os::read_file(fmt::format("/proc/{}/status", launcher_pid()));
@@ -187,14 +188,14 @@ TEST_F(LauncherTest, as_root_the_launcher_keeps_three_capabilities) {
   ended();
 }
 
-TEST_F(LauncherTest, refuses_a_user_that_does_not_exist) {
+TEST_F(LauncherTest, rejects_a_user_that_does_not_exist) {
   const auto started = launcher->start(request("true", geteuid() == 0 ? 54321 : geteuid() + 1));
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().message,
               testing::AnyOf(HasSubstr("no user with the uid 54321"), HasSubstr("this user only")));
 }
 
-TEST_F(LauncherTest, refuses_names_that_lead_out_of_the_folder) {
+TEST_F(LauncherTest, rejects_names_that_lead_out_of_the_folder) {
   for (const char* name : {"", ".", "..", "../a", "/etc", "a/b", ".ended-a"}) {
     LaunchRequest start = request("true");
     start.name = name;
@@ -204,7 +205,7 @@ TEST_F(LauncherTest, refuses_names_that_lead_out_of_the_folder) {
   }
 }
 
-TEST_F(LauncherTest, refuses_more_environment_than_its_limit) {
+TEST_F(LauncherTest, rejects_an_environment_above_its_limit) {
   LaunchRequest large = request("true");
   large.supervise.env["A"] = std::string(300'000, 'x');
   EXPECT_THAT(launcher->start(large).error().message, HasSubstr("at most 262144"));
@@ -212,7 +213,7 @@ TEST_F(LauncherTest, refuses_more_environment_than_its_limit) {
   ended();
 }
 
-TEST_F(LauncherTest, signals_the_program_with_its_children) {
+TEST_F(LauncherTest, signals_the_program_and_its_children) {
   start(request("trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"));
   running();
   ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGTERM}));
@@ -222,7 +223,7 @@ TEST_F(LauncherTest, signals_the_program_with_its_children) {
 }
 
 // The program's user may write any process into state.json.
-TEST_F(LauncherTest, a_forged_state_kills_the_program_and_no_process_of_another_user) {
+TEST_F(LauncherTest, kills_only_the_program_if_its_state_was_forged) {
   if (geteuid() != 0) GTEST_SKIP() << "needs a second user";
   const pid_t victim = fork();
   if (victim == 0) {
@@ -245,7 +246,7 @@ TEST_F(LauncherTest, a_forged_state_kills_the_program_and_no_process_of_another_
   waitpid(victim, nullptr, 0);
 }
 
-TEST_F(LauncherTest, a_supervisor_that_hangs_is_killed_if_its_program_has_no_process) {
+TEST_F(LauncherTest, kills_a_supervisor_that_hangs_if_its_program_has_no_process) {
   start(request("echo up; exec sleep 600"));
   const runner::SupervisorState state_now = running();
   kill(state_now.supervisor_pid, SIGSTOP);
@@ -260,7 +261,7 @@ TEST_F(LauncherTest, a_supervisor_that_hangs_is_killed_if_its_program_has_no_pro
   EXPECT_TRUE(is_soon([&] { return seen().phase() == runner::ProgramPhase::lost; }));
 }
 
-TEST_F(LauncherTest, sigterm_ends_a_supervisor_that_has_executed_no_program) {
+TEST_F(LauncherTest, ends_a_supervisor_that_has_executed_no_program_with_sigterm) {
   LaunchRequest waiting = request("echo up; exec sleep 600");
   waiting.supervise.slice = "s";
   waiting.supervise.agent_socket = state / "no-agent";  // The supervisor waits for the agent.
@@ -272,7 +273,7 @@ TEST_F(LauncherTest, sigterm_ends_a_supervisor_that_has_executed_no_program) {
   EXPECT_FALSE(says("up"));
 }
 
-TEST_F(LauncherTest, the_name_of_a_removed_directory_is_free_at_once) {
+TEST_F(LauncherTest, frees_the_name_of_a_removed_directory_immediately) {
   const uid_t user = geteuid() == 0 ? other_user : geteuid();
   for (int round = 0; round < 3; ++round) {
     start(request("mkdir -p files/deep; echo x > files/deep/x; ln -s / files/root; echo done", user));
@@ -284,7 +285,7 @@ TEST_F(LauncherTest, the_name_of_a_removed_directory_is_free_at_once) {
   EXPECT_TRUE(launcher->remove({.name = "a"})) << "it is removed";
 }
 
-TEST(Launcher, needs_the_supervisor) {
+TEST(Launcher, fails_without_the_supervisor) {
   EXPECT_THAT(Launcher::begin("/no/such/program", "/tmp").error().message, HasSubstr("/no/such/program"));
 }
 

@@ -10,7 +10,7 @@
 namespace carve::controller {
 
 // Returns a message for each of the service's limits that is not enforced. podman enforces the limits of
-// images.
+// services with images.
 std::vector<std::string> limit_warnings(const objects::ServiceSpec&, const runner::LimitProblems&);
 
 }  // namespace carve::controller

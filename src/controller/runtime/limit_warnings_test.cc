@@ -8,13 +8,13 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(LimitWarnings, each_limit_that_is_not_enforced_is_named_with_its_reason) {
+TEST(LimitWarnings, name_each_limit_that_is_not_enforced_with_its_reason) {
   objects::ServiceSpec spec;
   const runner::LimitProblems problems{
       .cpu = "no right", .memory = "no hierarchy", .with_slice = "another cgroup"};
   EXPECT_THAT(limit_warnings(spec, problems), IsEmpty());
   spec.cpu.request = "1";
-  EXPECT_THAT(limit_warnings(spec, problems), IsEmpty()) << "a request is no limit";
+  EXPECT_THAT(limit_warnings(spec, problems), IsEmpty()) << "a request is not a limit";
   spec.cpu.limit = "2";
   spec.memory.limit = "1GiB";
   EXPECT_THAT(limit_warnings(spec, problems),

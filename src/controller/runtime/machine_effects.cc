@@ -22,7 +22,7 @@ using workload::ProgramState;
 
 constexpr std::chrono::seconds agent_patience{5};
 
-// Returns the failure for an agent's answer. A kind unknown to this program counts as temporary.
+// Returns the failure for an agent's answer. A kind that this program does not know counts as temporary.
 Failure failure_of(const std::string& node, const api::Problem& problem) {
   const std::string message =
       fmt::format("node {}: {}", node, problem.detail.empty() ? problem.title : problem.detail);
@@ -54,7 +54,7 @@ std::pair<uint32_t, uint32_t> ports_of(Effects::PortUse use) {
   return {first_program_port, last_program_port};
 }
 
-// Returns the mean over the slice's parts.
+// Returns the mean over the parts of the slice.
 uint32_t busy_percent(const api::Slice& slice) {
   uint64_t sum = 0;
   for (const api::SlicePart& part : slice.parts)
@@ -109,7 +109,7 @@ client::AgentClient MachineEffects::agent_of(const Node& node) const {
   return client::AgentClient(node.socket, {.patience = agent_patience});
 }
 
-// The registry's devices may be as old as the last poll, so the nodes' slices are listed again.
+// The registry's devices may be as old as the last poll, so the slices of the nodes are listed again.
 Outcome<void> MachineEffects::check_room(const RoomQuery& query) {
   SliceForecast forecast = rules_.forecast();
   std::set<std::string> nodes, ended;
@@ -126,7 +126,7 @@ Outcome<void> MachineEffects::check_room(const RoomQuery& query) {
   return {};
 }
 
-// The agent is authoritative: it chooses the devices, and a request id is granted only once.
+// The agent decides: it chooses the devices, and grants each request id only once.
 Outcome<void> MachineEffects::grant(const api::SliceRequest& wanted, const std::string& name) {
   api::SliceRequest request = wanted;
   Amounts& amounts = request.amounts;
@@ -249,8 +249,8 @@ std::set<std::string> MachineEffects::kept_programs() { return owners_.programs(
 
 ProgramOwner MachineEffects::owner(const std::string& program) { return owners_.read(program); }
 
-// Begins at a random port: other users cannot predict the next one, and controllers of other users begin
-// elsewhere. Endpoints get the lowest free ones, because users read and type them.
+// Starts at a random port, so that other users cannot predict the next one and controllers of other users
+// start elsewhere. Endpoints get the lowest free ports, because users read and type them.
 Outcome<uint32_t> MachineEffects::free_port(PortUse use, const std::vector<uint32_t>& used) {
   const auto [first, last] = ports_of(use);
   const uint32_t count = last - first + 1;
@@ -299,7 +299,7 @@ Outcome<void> MachineEffects::open_proxy() {
   return {};
 }
 
-// Returns whether HAProxy serves exactly these endpoints, and drains no server.
+// Returns whether HAProxy serves exactly these endpoints and is not draining a server.
 bool MachineEffects::is_published(const std::vector<ServiceEndpoint>& endpoints) const {
   if (endpoints != published_ || proxy_servers_.empty()) return false;
   size_t servers = 0;
@@ -330,7 +330,7 @@ Outcome<void> MachineEffects::publish(const std::vector<ServiceEndpoint>& endpoi
 
 Outcome<std::map<std::string, workload::EndpointState>> MachineEffects::endpoint_states() {
   std::map<std::string, workload::EndpointState> out;
-  if (!open_proxy()) return out;  // publish() reports the reason.
+  if (!open_proxy()) return out;  // The next publish() reports the reason.
   auto observed = haproxy_->observe();
   if (!observed) return tl::unexpected(observed.error());
   for (const ObservedServer& server : observed->servers)

@@ -1,5 +1,5 @@
 // The effects of the service reconciler on this machine: slices through the agents' APIs, programs through
-// the launcher, endpoints through HAProxy. One thread uses it; a call may block for a few seconds.
+// the launcher, endpoints through HAProxy. Used by one thread; calls may block for a few seconds.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@
 
 namespace carve::controller {
 
-// The ports of endpoints and programs, both ends included. They do not overlap with the ports that the kernel
-// gives to outgoing connections (32768 and up).
+// The port ranges of endpoints and programs, inclusive. They do not overlap with the ports that the kernel
+// assigns to outgoing connections (32768 and above).
 inline constexpr uint32_t first_endpoint_port = 18000, last_endpoint_port = 18999;
 inline constexpr uint32_t first_program_port = 20000, last_program_port = 29999;
 inline constexpr uint32_t first_engine_port = 30000, last_engine_port = 31999;
@@ -41,21 +41,21 @@ class MachineEffects final : public Effects {
     std::function<std::optional<Isolation>(const std::string& node)> isolation_of;
     std::function<SliceForecast()> forecast;
   };
-  // `folder` is for the programs' directories and HAProxy; it must exist.
+  // `folder` contains the programs' directories and HAProxy's files; it must exist.
   MachineEffects(std::vector<Node> nodes, NodeRules, Launcher launcher, const std::string& folder);
 
-  // Begins a turn of the loop: the agents' cached answers are dropped.
+  // Begins a turn of the loop by dropping the agents' cached answers.
   void begin_turn();
-  // Waits for the next turn: until a program ends, wake() is called, or the interval is over.
+  // Waits until a program ends, wake() is called, or the interval is over.
   ProgramEnds::Woken wait(int64_t interval_ns) { return ends_.wait(interval_ns); }
-  // Ends the wait. Any thread may call it.
+  // Ends the wait. May be called from any thread.
   void wake() { ends_.wake(); }
-  // Returns the figures of all endpoints, as of the last turn. Any thread may call it.
+  // Returns the figures of all endpoints as of the last turn. May be called from any thread.
   std::vector<RequestFigures> figures() const EXCLUDES(figures_mutex_);
-  // Returns why limits of local programs are not enforced. Any thread may call it.
+  // Returns why limits of local programs are not enforced. May be called from any thread.
   const runner::LimitProblems& limit_problems() const { return launcher_.limit_problems(); }
-  // Returns why the user's programs cannot be started here, or an empty string if they can. Any thread may
-  // call it.
+  // Returns why the user's programs cannot be started here, or an empty string if they can. May be called
+  // from any thread.
   std::string start_problem(uint32_t uid) const { return launcher_.start_problem(uid); }
   // Returns the directory of a replica's program.
   std::string directory_of(const std::string& slice) const { return programs_.directory_of(slice); }
@@ -101,13 +101,13 @@ class MachineEffects final : public Effects {
   ProgramEnds ends_;
   OwnerFiles owners_;
   const std::string proxy_folder_;
-  std::unique_ptr<HaProxy> haproxy_;           // Null until it was opened.
-  std::vector<ServiceEndpoint> published_;     // Endpoints that HAProxy has received.
-  std::vector<ObservedServer> proxy_servers_;  // Of this turn.
+  std::unique_ptr<HaProxy> haproxy_;           // Null until opened.
+  std::vector<ServiceEndpoint> published_;     // Endpoints that were sent to HAProxy.
+  std::vector<ObservedServer> proxy_servers_;  // Observed in this turn.
   Prober prober_;
   PortRegistry ports_{PortRegistry::machine_files()};
-  // This turn's slices by node, or why the agent did not report them. A node that does not respond is waited
-  // for once.
+  // This turn's slices by node, or why the agent did not report them. A node that does not respond delays
+  // each turn only once.
   std::map<std::string, Outcome<std::map<std::string, ObservedSlice>>> slices_;
   mutable os::Mutex figures_mutex_;
   std::vector<RequestFigures> figures_ GUARDED_BY(figures_mutex_);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view suffix = ".json";
 
-// Calls `visit` with each name in the folder; a missing folder has none.
+// Calls `visit` with each name in the folder. A missing folder counts as empty.
 template <class Visit>
 void each_name(const std::string& folder, const Visit& visit) {
   std::error_code failed;

@@ -1,6 +1,6 @@
-// The owners of programs in files, one for each program (controller/services/program_owner.h). The folder
-// belongs to the controller: a program cannot write there. Programs do not survive a power loss, so the files
-// do not have to either.
+// Stores the owners of programs in files, one for each program (controller/services/program_owner.h). The
+// folder belongs to the controller, so programs cannot write to it. The files are not synced to disk, because
+// programs do not survive a power loss either.
 #pragma once
 
 #include <set>
@@ -13,7 +13,7 @@ namespace carve::controller {
 
 class OwnerFiles {
  public:
-  // `folder` is created with the first file. `programs` is the folder of the programs' directories.
+  // The folder is created with the first file. `programs` is the folder with the programs' directories.
   OwnerFiles(std::string folder, std::string programs)
       : folder_(std::move(folder)), programs_(std::move(programs)) {}
 

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(OwnerFiles, a_program_has_a_file_or_a_directory) {
+TEST(OwnerFiles, list_programs_with_a_file_or_a_directory) {
   char name[] = "/tmp/carve-owners-XXXXXX";
   const std::filesystem::path folder = mkdtemp(name);
   const OwnerFiles files(folder / "owners", folder / "programs");

@@ -19,7 +19,7 @@ using Kind = PortOwner::Kind;
 constexpr size_t max_known = 4096;
 constexpr size_t max_files = 65536;  // Per process.
 
-// The supervisor and all processes below it.
+// Returns the supervisor and all processes below it.
 std::vector<pid_t> processes_of(const os::ProcessId& supervisor) {
   std::multimap<pid_t, pid_t> children;
   bool lives = false;
@@ -58,7 +58,7 @@ Found finds_socket(pid_t pid, uint32_t inode) {
   return out;
 }
 
-// Returns the inodes of the processes' cgroups (v2), by which the kernel identifies them.
+// Returns the inodes of the processes' cgroups (v2), by which the kernel identifies cgroups.
 std::set<uint64_t> cgroups_of(const std::vector<pid_t>& pids) {
   std::set<std::string> paths;
   for (const pid_t pid : pids) {

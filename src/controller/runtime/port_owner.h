@@ -1,10 +1,10 @@
-// Whether the process that listens at a replica's port belongs to the replica. Any local user can listen at a
-// port before a slow program does, and a program can use it by accident; its responses must not make the
-// replica ready.
+// Determines whether the process that listens on a replica's port belongs to the replica. Any local user can
+// listen on the port before a slow program does, and a program can use it by accident. Responses of such a
+// process must not make the replica ready.
 //
 // The replica's processes are those below its supervisor, which adopts orphans (runner/runner.cc). A listener
-// belongs to the replica if one of them has its socket open. The controller may not inspect processes of
-// another user; then the socket's cgroup and user decide.
+// belongs to the replica if one of them has its socket open. If the controller may not inspect the processes
+// of another user, the socket's cgroup and user decide.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ namespace carve::controller {
 
 struct PortOwner {
   enum class Kind : uint8_t {
-    none,     // No process listens there.
+    none,     // No process listens on the port.
     program,  // All listeners belong to the replica.
     other,
     unknown,  // It cannot be determined.
@@ -26,7 +26,7 @@ struct PortOwner {
   std::string message;  // Set for other and unknown.
 };
 
-// One thread uses it. A call reads /proc, so it may block; a listener that was recognised is not looked up
+// Used by one thread. A call reads /proc, so it may block; a listener that was recognized is not looked up
 // again.
 class PortOwners {
  public:
@@ -35,7 +35,7 @@ class PortOwners {
  private:
   PortOwner look_up(uint16_t port, const os::Listener&, const os::ProcessId& supervisor);
 
-  std::map<uint64_t, os::ProcessId> known_;  // Supervisor, keyed by the cookie of a listener.
+  std::map<uint64_t, os::ProcessId> known_;  // Supervisors, keyed by the listener's socket cookie.
 };
 
 }  // namespace carve::controller

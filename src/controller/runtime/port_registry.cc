@@ -11,14 +11,14 @@ namespace {
 
 constexpr unsigned registry_mode = 0666;
 
-// Opens the file, and creates it if it is missing. In /tmp another user may have put a link or a FIFO in its
+// Opens the file and creates it if it is missing. In /tmp another user may have put a link or a FIFO in its
 // place.
 os::Fd open_registry(const std::string& path) {
   constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   os::Fd file(open(path.c_str(), flags));
   if (!file) {
     file = os::Fd(open(path.c_str(), flags | O_CREAT | O_EXCL, registry_mode));
-    if (file) fchmod(file.get(), registry_mode);          // Whatever the umask is.
+    if (file) fchmod(file.get(), registry_mode);          // Independent of the umask.
     if (!file) file = os::Fd(open(path.c_str(), flags));  // Another controller created it in the meantime.
   }
   struct stat seen {};
@@ -56,7 +56,7 @@ bool PortRegistry::reserve(uint32_t port) {
 
 void PortRegistry::keep(uint32_t first, uint32_t last, const std::vector<uint32_t>& used) {
   for (const uint32_t port : used)
-    if (!reserved_.contains(port)) reserve(port);  // Ports in the records, after a restart.
+    if (!reserved_.contains(port)) reserve(port);  // After a restart, for ports in the records.
   std::erase_if(reserved_, [&](uint32_t port) {
     if (port < first || port > last || std::ranges::find(used, port) != used.end()) return false;
     for (const os::Fd& file : files_) lock(file, port, F_UNLCK);

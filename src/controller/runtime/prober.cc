@@ -58,7 +58,7 @@ struct Prober::Shared {
     std::optional<ProbeResult> result;
     int64_t next_ns = 0;
     std::optional<Attempt> attempt;  // Used only by the thread.
-    std::optional<bool> unverified;  // The listener has answered; its owner is not known yet.
+    std::optional<bool> unverified;  // Result of a listener whose owner is not known yet.
   };
   os::Mutex mutex;
   std::map<std::string, Probe> probes GUARDED_BY(mutex);
@@ -83,7 +83,7 @@ void Prober::Shared::end(Probe& probe, bool success) {
     probe.unverified = success;
 }
 
-// Finds out who owns the listeners that have answered. Runs without the lock, because it reads /proc.
+// Determines the owners of the listeners that have answered. Runs without the lock because it reads /proc.
 void Prober::Shared::verify() {
   struct Answered {
     std::string name;
@@ -107,7 +107,7 @@ void Prober::Shared::verify() {
   }
 }
 
-// Begins the probes that are due and ends those that are late. Returns the time of the next one.
+// Begins the probes that are due and ends those that are late. Returns when the next probe is due.
 int64_t Prober::Shared::begin_due(int64_t now) {
   int64_t next = now + idle_poll_ms * os::millisecond;
   for (auto& [name, probe] : probes) {

@@ -1,6 +1,6 @@
-// Probes of the replicas' ports on 127.0.0.1: whether a TCP connection succeeds, or whether an HTTP GET is
-// answered with 2xx or 3xx. The listener must be the replica's own (port_owner.h). One thread carries out all
-// probes concurrently, each at its period; a probe without an answer within its time has failed.
+// Probes the replicas' ports on 127.0.0.1. A probe succeeds if a TCP connection succeeds, or if an HTTP GET
+// is answered with 2xx or 3xx. The listener must belong to the replica (port_owner.h). One thread carries out
+// all probes concurrently, each at its own period. A probe fails if there is no answer within its timeout.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace carve::controller {
 
 struct ProbeTarget {
   uint32_t port = 0;
-  std::string path;  // Path of the GET; empty if a connection is enough.
+  std::string path;  // Path of the GET; empty to test only the connection.
   int64_t period_ns = 0;
   int64_t timeout_ns = 0;
   os::ProcessId supervisor;  // The replica's supervisor.
@@ -31,9 +31,10 @@ class Prober {
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
-  // Probes the target from now on, under a name. Returns the result of the last finished probe, once.
+  // Starts or continues to probe the target under this name. Returns the result of the last finished probe,
+  // once.
   std::optional<ProbeResult> probe(const std::string& name, const ProbeTarget&);
-  // Forgets targets that were not probed since the last call.
+  // Drops targets that were not probed since the last call.
   void forget_unasked();
 
  private:
@@ -42,7 +43,7 @@ class Prober {
   std::thread thread_;
 };
 
-// Returns whether the beginning of an HTTP response has status 2xx or 3xx; no value if more bytes are needed.
+// Returns whether the response has status 2xx or 3xx; no value if more bytes are needed.
 std::optional<bool> http_success(std::string_view response);
 
 }  // namespace carve::controller

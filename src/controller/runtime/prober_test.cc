@@ -16,7 +16,7 @@
 namespace carve::controller {
 namespace {
 
-// A listener whose connections are answered with fixed bytes, and closed or left open.
+// A listener that answers each connection with fixed bytes and then closes it or leaves it open.
 class Answering {
  public:
   Answering(std::string answer, bool closes) : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -49,7 +49,7 @@ class Answering {
   std::thread thread_;
 };
 
-// A process that listens nowhere.
+// A process that does not listen on any port.
 class Sleeper {
  public:
   Sleeper() : pid_(fork()) {
@@ -85,7 +85,7 @@ std::optional<bool> result(uint32_t port, const std::string& path) {
   return seen ? std::optional(seen->is_success) : std::nullopt;
 }
 
-TEST(Prober, a_listener_of_another_program_is_no_success_and_is_named) {
+TEST(Prober, fails_and_names_the_listener_if_another_program_listens) {
   const Sleeper replica;  // Created before the listener, which it would otherwise inherit.
   const Answering server("HTTP/1.1 200 OK\r\n\r\n", false);
   for (const char* path : {"", "/healthz"}) {
@@ -96,7 +96,7 @@ TEST(Prober, a_listener_of_another_program_is_no_success_and_is_named) {
   }
 }
 
-TEST(Prober, a_listener_of_a_descendant_is_the_programs) {
+TEST(Prober, accepts_a_listener_that_is_a_descendant_of_the_program) {
   const Answering server("", false);
   EXPECT_EQ(result(server.port, ""), true);
   os::ProcessId parent = os::stat_of(getppid())->id;
@@ -105,12 +105,12 @@ TEST(Prober, a_listener_of_a_descendant_is_the_programs) {
   EXPECT_TRUE(seen->is_success) << seen->foreign;
 }
 
-TEST(Prober, a_connection_is_enough_without_a_path) {
+TEST(Prober, needs_only_a_connection_if_there_is_no_path) {
   const Answering server("", true);
   EXPECT_EQ(result(server.port, ""), true);
 }
 
-TEST(Prober, a_closed_port_fails) {
+TEST(Prober, fails_on_a_closed_port) {
   uint32_t port = 0;
   {
     const Answering server("", true);
@@ -119,19 +119,19 @@ TEST(Prober, a_closed_port_fails) {
   EXPECT_EQ(result(port, ""), false);
 }
 
-TEST(Prober, a_get_succeeds_only_with_2xx_and_3xx) {
+TEST(Prober, succeeds_with_a_get_only_on_2xx_and_3xx) {
   EXPECT_EQ(result(Answering("HTTP/1.1 204 No Content\r\n\r\n", false).port, "/healthz"), true);
   EXPECT_EQ(result(Answering("HTTP/1.0 302 Found\r\n", false).port, "/healthz"), true);
   EXPECT_EQ(result(Answering("HTTP/1.1 503 no\r\n\r\n", false).port, "/healthz"), false);
 }
 
-TEST(Prober, no_response_garbage_and_a_closed_connection_are_failures) {
+TEST(Prober, fails_on_no_response_garbage_and_a_closed_connection) {
   EXPECT_EQ(result(Answering("", false).port, "/"), false) << "no answer in time";
   EXPECT_EQ(result(Answering("SSH-2.0-OpenSSH\r\n", false).port, "/"), false);
   EXPECT_EQ(result(Answering("HTTP", true).port, "/"), false);
 }
 
-TEST(Prober, the_start_of_a_response_is_evaluated_as_soon_as_it_arrives) {
+TEST(Prober, evaluates_a_response_as_soon_as_its_start_arrives) {
   EXPECT_EQ(http_success("HT"), std::nullopt);
   EXPECT_EQ(http_success("HTTP/1.1 20"), std::nullopt);
   EXPECT_EQ(http_success("HTTP/1.1 200"), true);

@@ -63,7 +63,7 @@ Outcome<os::Fd> make_program_directory(const std::string& folder, const std::str
   struct stat seen {};
   if (!made || fstat(made.get(), &seen) != 0) return trouble("cannot be opened");
   if (seen.st_uid == uid && (seen.st_mode & 07777) == directory_mode) return made;
-  // It is new, or the launcher was killed before it gave the directory to the user.
+  // The directory is new, or the launcher was killed before it gave the directory to the user.
   if (seen.st_uid != geteuid())
     return failure(FailureKind::failed_precondition, "{}/{} belongs to the uid {}; remove it", folder, name,
                    seen.st_uid);

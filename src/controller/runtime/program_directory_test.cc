@@ -20,7 +20,7 @@ struct ProgramDirectoryTest : testing::Test {
   std::filesystem::path folder;
 };
 
-TEST(ProgramName, is_one_component_that_is_not_hidden) {
+TEST(ProgramName, must_be_one_component_that_is_not_hidden) {
   for (const char* good : {"a", "demo-1-0", "a.b"}) EXPECT_TRUE(is_program_name(good)) << good;
   for (const std::string& bad :
        {std::string(), std::string("."), std::string(".."), std::string(".a"), std::string("a/b"),
@@ -41,7 +41,7 @@ TEST_F(ProgramDirectoryTest, belongs_to_the_user_and_is_readable_by_the_controll
   }
 }
 
-TEST_F(ProgramDirectoryTest, is_completed_if_it_was_made_and_not_given_away) {
+TEST_F(ProgramDirectoryTest, is_completed_if_it_was_created_but_not_given_to_the_user) {
   ASSERT_EQ(mkdir((folder / "a").c_str(), 0700), 0);
   ASSERT_TRUE(make_program_directory(folder, "a", geteuid()));
   struct stat seen {};
@@ -49,7 +49,7 @@ TEST_F(ProgramDirectoryTest, is_completed_if_it_was_made_and_not_given_away) {
   EXPECT_EQ(seen.st_mode & 07777, 02750u);
 }
 
-TEST_F(ProgramDirectoryTest, of_another_user_is_refused) {
+TEST_F(ProgramDirectoryTest, is_rejected_if_it_belongs_to_another_user) {
   if (geteuid() != 0) GTEST_SKIP() << "needs a second user";
   ASSERT_TRUE(make_program_directory(folder, "a", 65534));
   const auto made = make_program_directory(folder, "a", 2);
@@ -57,14 +57,14 @@ TEST_F(ProgramDirectoryTest, of_another_user_is_refused) {
   EXPECT_THAT(made.error().message, HasSubstr("belongs to the uid 65534"));
 }
 
-TEST_F(ProgramDirectoryTest, is_never_a_link) {
+TEST_F(ProgramDirectoryTest, is_never_a_symbolic_link) {
   std::filesystem::create_symlink("/etc", folder / "a");
   EXPECT_FALSE(make_program_directory(folder, "a", geteuid()));
   EXPECT_FALSE(open_program_directory(folder, "a"));
   EXPECT_FALSE(remove_program_directory(folder, "a"));
 }
 
-TEST_F(ProgramDirectoryTest, a_missing_one_is_no_error) {
+TEST_F(ProgramDirectoryTest, can_be_missing_when_it_is_removed) {
   const auto none = open_program_directory(folder, "a");
   ASSERT_TRUE(none);
   EXPECT_FALSE(none->fd);

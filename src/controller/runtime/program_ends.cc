@@ -13,7 +13,7 @@
 namespace carve::controller {
 namespace {
 
-// Returns whether pidfds may use more descriptors: they get a quarter of the limit of open files. The API's
+// Returns whether another pidfd may be opened. Pidfds may use a quarter of the limit of open files; the API's
 // connections need the rest.
 bool has_room(size_t watched) {
   rlimit files{};
@@ -52,7 +52,8 @@ void ProgramEnds::watch(const std::string& program, Known& known) {
   names_[known.pidfd.get()] = program;
 }
 
-// Removes the descriptor from the set before closing it: a child that is just being started may have a copy.
+// Removes the descriptor from the set before closing it, because a child that is just being started may have
+// a copy.
 void ProgramEnds::close(Known& known) {
   if (!known.pidfd) return;
   epoll_ctl(poll_.get(), EPOLL_CTL_DEL, known.pidfd.get(), nullptr);
@@ -67,7 +68,7 @@ void ProgramEnds::forget(const std::string& program) {
   known_.erase(found);
 }
 
-// Returns whether the end may end the wait.
+// Records the end. Returns whether it may end the wait.
 bool ProgramEnds::take_end(int pidfd, int64_t now_ns) {
   const auto name = names_.find(pidfd);
   if (name == names_.end()) return false;

@@ -1,9 +1,9 @@
-// Waits for ends of programs with one pidfd each, so that an end is seen when it happens and not at the next
-// periodic turn. An idle controller makes no system call for a running program.
+// Waits for the ends of programs, with one pidfd each, so that an end is noticed when it happens rather than
+// at the next periodic turn. An idle controller makes no system call for a running program.
 //
 // A program's processes are read from its supervisor's state, which the program's user can write. A program
-// therefore ends the wait at most once a second; its other ends are seen in the next turn. If a process
-// cannot be watched, because the descriptors are used up or its number is forged, its end is only seen in its
+// can therefore end the wait at most once a second; its other ends are noticed in the next turn. If a process
+// cannot be watched because no descriptor is left or its number is forged, its end is noticed only in its
 // supervisor's state.
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace carve::controller {
 
-inline constexpr int64_t min_wake_interval_ns = 1'000'000'000;  // Per program: the shortest back-off.
+inline constexpr int64_t min_wake_interval_ns = 1'000'000'000;  // Per program. Equals the shortest back-off.
 
-// Returns whether the end of a program's process ends the wait. `woke_ns` is when such an end last did, 0 if
-// never.
+// Returns whether the end of a program's process ends the wait. `woke_ns` is the last time at which it did,
+// or 0.
 constexpr bool may_wake(int64_t woke_ns, int64_t now_ns) {
   return woke_ns == 0 || now_ns - woke_ns >= min_wake_interval_ns;
 }
@@ -32,16 +32,16 @@ class ProgramEnds {
   ProgramEnds(const ProgramEnds&) = delete;
   ProgramEnds& operator=(const ProgramEnds&) = delete;
 
-  // Returns whether wait() has seen the end of this process. Watches it from the first call on, instead of
-  // the program's previous process.
+  // Returns whether the process has ended. From the first call on, watches this process instead of the
+  // program's previous one.
   bool has_ended(const std::string& program, const os::ProcessId&);
   void forget(const std::string& program);
   size_t watched() const { return names_.size(); }
 
   enum class Woken : uint8_t { at_interval, by_call, by_end };
-  // Waits until a watched process ends, wake() was called, or the interval is over.
+  // Waits until a watched process ends, wake() is called, or the interval is over.
   Woken wait(int64_t interval_ns);
-  // Ends the current wait, or the next one. Any thread may call it.
+  // Ends the current wait, or the next one. May be called from any thread.
   void wake();
 
  private:

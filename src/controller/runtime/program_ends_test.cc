@@ -35,7 +35,7 @@ struct Sleeper {
   os::ProcessId id;
 };
 
-TEST(ProgramEnds, the_end_of_a_watched_process_ends_the_wait) {
+TEST(ProgramEnds, end_the_wait_when_a_watched_process_ends) {
   ProgramEnds ends;
   Sleeper a, b;
   EXPECT_FALSE(ends.has_ended("a", a.id));
@@ -49,16 +49,16 @@ TEST(ProgramEnds, the_end_of_a_watched_process_ends_the_wait) {
   EXPECT_EQ(ends.wait(0), Woken::at_interval);  // An end is reported once.
 }
 
-TEST(ProgramEnds, a_process_that_is_not_waited_for_yet_has_ended) {
+TEST(ProgramEnds, include_a_process_that_has_not_been_waited_for) {
   ProgramEnds ends;
   Sleeper a;
   ends.has_ended("a", a.id);
-  kill(a.pid, SIGKILL);  // The supervisor may be stopped.
+  kill(a.pid, SIGKILL);  // A stopped supervisor does not wait for its child.
   EXPECT_EQ(ends.wait(very_long_ns), Woken::by_end);
   EXPECT_TRUE(ends.has_ended("a", a.id));
 }
 
-TEST(ProgramEnds, a_call_of_another_thread_ends_the_wait) {
+TEST(ProgramEnds, end_the_wait_when_another_thread_calls) {
   ProgramEnds ends;
   std::thread caller([&] { ends.wake(); });
   EXPECT_EQ(ends.wait(very_long_ns), Woken::by_call);
@@ -69,7 +69,7 @@ TEST(ProgramEnds, a_call_of_another_thread_ends_the_wait) {
   EXPECT_EQ(ends.wait(0), Woken::at_interval);
 }
 
-TEST(ProgramEnds, the_next_process_of_a_program_has_not_ended) {
+TEST(ProgramEnds, do_not_include_the_next_process_of_a_program) {
   ProgramEnds ends;
   Sleeper first, second;
   ends.has_ended("a", first.id);
@@ -83,7 +83,7 @@ TEST(ProgramEnds, the_next_process_of_a_program_has_not_ended) {
   EXPECT_EQ(ends.wait(0), Woken::at_interval);
 }
 
-TEST(ProgramEnds, a_program_that_ends_again_and_again_does_not_make_the_loop_spin) {
+TEST(ProgramEnds, do_not_make_the_loop_spin_if_a_program_ends_repeatedly) {
   EXPECT_TRUE(may_wake(0, 1));
   EXPECT_FALSE(may_wake(1, min_wake_interval_ns));
   EXPECT_TRUE(may_wake(1, 1 + min_wake_interval_ns));
@@ -100,7 +100,7 @@ TEST(ProgramEnds, a_program_that_ends_again_and_again_does_not_make_the_loop_spi
   EXPECT_LE(woken, 1 + static_cast<unsigned>((os::monotonic_ns() - began) / min_wake_interval_ns));
 }
 
-TEST(ProgramEnds, a_forged_process_is_not_taken_for_one_that_has_ended) {
+TEST(ProgramEnds, do_not_include_a_forged_process) {
   ProgramEnds ends;
   Sleeper a;
   EXPECT_FALSE(ends.has_ended("a", {.pid = a.pid, .start = a.id.start + 1}));
@@ -111,7 +111,7 @@ TEST(ProgramEnds, a_forged_process_is_not_taken_for_one_that_has_ended) {
   EXPECT_EQ(ends.watched(), 0u);
 }
 
-TEST(ProgramEnds, at_most_a_quarter_of_the_descriptors_are_used) {
+TEST(ProgramEnds, use_at_most_a_quarter_of_the_descriptors) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit few{.rlim_cur = 64, .rlim_max = before.rlim_max};

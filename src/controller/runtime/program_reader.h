@@ -1,10 +1,10 @@
-// Reads the state that the supervisors wrote about their programs, again only if it may have changed. A
-// running program changes nothing, so an idle controller makes no system call for it.
+// Reads the state that supervisors write about their programs, but only when it may have changed. The state
+// of a running program does not change, so an idle controller makes no system call for it.
 //
 // The kernel reports changes in a program's directory (inotify): a replaced state, and the lock file, which
-// the kernel closes when the supervisor ends. The lock may become free a moment after that report, so a
-// directory counts as unchanged 2 s after its last report. Each program is read once in 30 s in any case. If
-// the kernel grants no watch, each program is read every time.
+// the kernel closes when the supervisor ends. The lock may be released slightly after that report, so a
+// directory counts as unchanged only 2 s after its last report. In any case each program is read once in 30
+// s. If the kernel allows no further watch, a program is read every time.
 #pragma once
 
 #include <map>
@@ -24,11 +24,11 @@ class ProgramReader {
 
   std::string directory_of(const std::string& name) const { return folder_ + "/" + name; }
 
-  // Takes the kernel's reports. A read before the next call may return the state of this moment. `now_ns` is
+  // Takes the kernel's reports. Reads before the next call may return the state as of now. `now_ns` is
   // monotonic.
   void take_reports(int64_t now_ns);
   Outcome<runner::SeenProgram> read(const std::string& name);
-  // Forgets a program whose directory is removed; another program of its name gets another directory.
+  // Drops a program whose directory was removed. Another program with its name gets a new directory.
   void forget(const std::string& name);
 
   uint64_t reads() const { return reads_; }  // Number of files read.

@@ -13,7 +13,7 @@ namespace {
 
 using runner::ProgramPhase;
 
-// A folder with the directory of one program, as its supervisor writes it, and a clock.
+// A clock, and a folder with the directory of one program as its supervisor writes it.
 struct ProgramReaderTest : testing::Test {
   ProgramReaderTest() {
     char name[] = "/tmp/carve-reader-XXXXXX";
@@ -51,7 +51,7 @@ struct ProgramReaderTest : testing::Test {
   std::optional<ProgramReader> reader;
 };
 
-TEST_F(ProgramReaderTest, a_program_that_runs_is_read_until_it_rests_and_then_twice_a_minute) {
+TEST_F(ProgramReaderTest, reads_a_running_program_until_it_is_quiet_and_then_twice_a_minute) {
   begin(1);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(read_after(1).phase(), ProgramPhase::running);
   EXPECT_TRUE(rests());
@@ -60,7 +60,7 @@ TEST_F(ProgramReaderTest, a_program_that_runs_is_read_until_it_rests_and_then_tw
   EXPECT_EQ(reader->reads(), before + 2);
 }
 
-TEST_F(ProgramReaderTest, an_end_is_seen_at_the_next_turn) {
+TEST_F(ProgramReaderTest, notices_an_end_in_the_next_turn) {
   begin(1);
   for (int i = 0; i < 4; ++i) read_after(1);
   ASSERT_TRUE(rests());
@@ -73,7 +73,7 @@ TEST_F(ProgramReaderTest, an_end_is_seen_at_the_next_turn) {
   EXPECT_EQ(read_after(1).state.attempt, 2u);
 }
 
-TEST_F(ProgramReaderTest, a_killed_supervisor_is_seen_though_it_writes_nothing) {
+TEST_F(ProgramReaderTest, notices_a_killed_supervisor_although_it_writes_nothing) {
   begin(1);
   for (int i = 0; i < 4; ++i) read_after(1);
   ASSERT_TRUE(rests());
@@ -81,7 +81,7 @@ TEST_F(ProgramReaderTest, a_killed_supervisor_is_seen_though_it_writes_nothing) 
   EXPECT_EQ(read_after(1).phase(), ProgramPhase::lost);
 }
 
-TEST_F(ProgramReaderTest, the_next_directory_of_a_name_is_another_program) {
+TEST_F(ProgramReaderTest, treats_the_next_directory_of_a_name_as_another_program) {
   begin(1);
   for (int i = 0; i < 4; ++i) read_after(1);
   ASSERT_TRUE(rests());
@@ -95,7 +95,7 @@ TEST_F(ProgramReaderTest, the_next_directory_of_a_name_is_another_program) {
   EXPECT_EQ(read_after(1).phase(), ProgramPhase::never_started);
 }
 
-TEST_F(ProgramReaderTest, a_program_without_a_directory_was_never_started) {
+TEST_F(ProgramReaderTest, treats_a_program_without_a_directory_as_never_started) {
   std::filesystem::remove(folder / "a");
   for (int i = 0; i < 5; ++i) EXPECT_EQ(read_after(1).phase(), ProgramPhase::never_started);
   std::filesystem::create_directory(folder / "a");
@@ -103,8 +103,8 @@ TEST_F(ProgramReaderTest, a_program_without_a_directory_was_never_started) {
   EXPECT_EQ(read_after(0).phase(), ProgramPhase::running);
 }
 
-// A symbolic link in the directory's place is not one of Carve's programs.
-TEST_F(ProgramReaderTest, a_link_is_not_followed) {
+// A symbolic link in place of the directory is not a program of Carve's.
+TEST_F(ProgramReaderTest, does_not_follow_a_symbolic_link) {
   std::filesystem::rename(folder / "a", folder / "b");
   std::filesystem::create_directory_symlink(folder / "b", folder / "a");
   reader->take_reports(now);

@@ -27,7 +27,8 @@ constexpr const char* log_file = "haproxy.log";  // Written by the running HAPro
 constexpr int64_t poll_interval_ns = 10 * os::millisecond;
 constexpr size_t max_report_bytes = 64 << 10;
 
-// The environment of HAProxy: the caller's could name other settings (HAPROXY_*, NOTIFY_SOCKET).
+// HAProxy gets its own environment, because the caller's could contain other settings (HAPROXY_*,
+// NOTIFY_SOCKET).
 char path_variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 char* const environment[] = {path_variable, nullptr};
 
@@ -46,8 +47,8 @@ bool is_running(const os::ProcessId& process) {
   return stat && stat->id == process && stat->state != 'Z';
 }
 
-// Returns HAProxy's first alert, or an empty string: "[ALERT]    (12) : config : parsing [haproxy.cfg:3] :
-// ...".
+// Returns HAProxy's first alert, which looks like "[ALERT] (12) : config : parsing [haproxy.cfg:3] : ...", or
+// an empty string.
 std::string first_alert(std::string_view text) {
   const size_t at = text.find("[ALERT]");
   if (at == std::string_view::npos) return "";
@@ -57,18 +58,18 @@ std::string first_alert(std::string_view text) {
   return std::string(line.substr(0, 300));
 }
 
-// The data of the process that becomes HAProxy. It is prepared before fork(), because the caller has threads.
+// The data of the process that becomes HAProxy, prepared before fork() because the caller has threads.
 struct Image {
   const char* program;
   char* const* words;
   const char* directory;
   const char* log;
-  int go;      // HAProxy is executed when a byte arrives, and not if the caller ends before.
+  int go;      // HAProxy is executed when a byte arrives, not on end of file.
   int caller;  // The other end of `go`.
-  int report;  // Gets the process id, and errno if execution fails.
+  int report;  // Receives the process id, and errno if execution fails.
 };
 
-// Becomes HAProxy, as a child of init. Calls async-signal-safe functions only.
+// Becomes HAProxy as a child of init. Calls only async-signal-safe functions.
 [[noreturn]] void become(const Image& image) {
   setsid();
   const pid_t child = fork();
@@ -93,7 +94,7 @@ struct Image {
   _exit(1);
 }
 
-// Returns the rest of the descriptor's data, until its end or the deadline.
+// Returns the rest of the data from the descriptor, up to its end or the deadline.
 std::string read_report(const os::Fd& from, int64_t deadline_ns) {
   std::string text;
   std::array<char, 4096> bytes;
@@ -208,7 +209,7 @@ Outcome<void> ProxyProcess::check_config(const std::string& file) const {
   pipe->writer.reset();
   const std::string report = read_report(pipe->reader, os::monotonic_ns() + max_start_ns);
   int status = 0;
-  // It has ended, or the time limit has passed.
+  // Waits until the process has ended or the time limit has passed.
   if (!poll_until(max_silence_ns, [&] { return waitpid(pid, &status, WNOHANG) != 0; })) {
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
@@ -241,7 +242,7 @@ Outcome<os::ProcessId> ProxyProcess::launch(const std::string& program) const {
   if (!stat) return not_started("its process has ended");
   if (const auto written = record(stat->id); !written) return tl::unexpected(written.error());
   if (write(go->writer.get(), "g", 1) != 1) return not_started("its process has ended");
-  int reason = 0;  // End of file: it was executed.
+  int reason = 0;  // End of file means that HAProxy was executed.
   if (read(report->reader.get(), &reason, sizeof reason) == sizeof reason)
     return not_started(strerror(reason));
   return stat->id;
@@ -267,16 +268,16 @@ Outcome<void> ProxyProcess::start() const {
   });
   if (serves) return {};
   if (in_time) return not_started("it has ended");
-  kill(process->pid, SIGKILL);  // This is the process that was started above, and it has not ended.
+  kill(process->pid, SIGKILL);  // Still the process that was started above.
   return not_started("it did not answer within 5 s");
 }
 
-// HAProxy appends to its log, so the file can be emptied while HAProxy has it open.
+// HAProxy opens its log for appending, so the file can be truncated while it is open.
 void ProxyProcess::limit_log() const {
   const std::string log = path(log_file);
   struct stat file {};
   if (stat(log.c_str(), &file) != 0 || file.st_size <= max_proxy_log_bytes) return;
-  if (truncate(log.c_str(), 0) != 0) return;  // The reload is more important.
+  if (truncate(log.c_str(), 0) != 0) return;  // A failure must not prevent the reload.
 }
 
 Outcome<void> ProxyProcess::reload() const {
@@ -284,7 +285,7 @@ Outcome<void> ProxyProcess::reload() const {
   const auto before = find();
   if (!before) return tl::unexpected(before.error());
   if (!*before) return failure(FailureKind::unavailable, "HAProxy has ended");
-  // The master executes itself again, so its answer is lost in most cases.
+  // The master re-executes itself, so its answer is usually lost.
   if (const auto answer = socket_.ask("reload"); !answer && answer.error().kind == FailureKind::not_found)
     return tl::unexpected(answer.error());
   ProxyProcesses after;

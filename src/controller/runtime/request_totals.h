@@ -1,6 +1,6 @@
-// Totals of requests over all HAProxy workers. A reload begins a worker whose counters are 0, and a
-// worker's counters end with it. The totals keep the last reading of each worker, so they never fall. They
-// miss what a worker counts between its last reading and its end.
+// Totals of requests over all HAProxy workers. Each reload starts a worker with counters at 0, and a worker's
+// counters are lost when it ends. The totals include the last reading of each worker, so they never decrease.
+// They miss requests that a worker counts between its last reading and its end.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ using CountersByProxy = std::map<std::string, RequestCounters>;
 
 class RequestTotals {
  public:
-  // Takes the counters of all live workers, keyed by process id.
+  // Adds the counters of all live workers, keyed by process id.
   void update(const std::map<int, CountersByProxy>& workers) {
     for (const auto& [worker, counters] : workers_) {
       const auto lives = workers.find(worker);
@@ -41,7 +41,7 @@ class RequestTotals {
     return out;
   }
 
-  // Forgets a service that no worker has, so that the totals do not grow with previous services.
+  // Drops a service that no worker has, so that the totals do not grow with former services.
   void forget(const std::string& proxy) { ended_.erase(proxy); }
 
  private:

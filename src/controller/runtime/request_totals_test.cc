@@ -9,7 +9,7 @@ RequestCounters counted(uint64_t requests) {
   return {.requests = requests, .responses = {0, requests, 0, 0, 0, 0}};
 }
 
-TEST(RequestTotals, totals_do_not_fall_when_workers_are_replaced) {
+TEST(RequestTotals, do_not_decrease_when_workers_are_replaced) {
   RequestTotals totals;
   totals.update({{7, {{"a", counted(10)}}}});
   EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(10)}}));
@@ -21,14 +21,14 @@ TEST(RequestTotals, totals_do_not_fall_when_workers_are_replaced) {
   EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(19)}}));
 }
 
-TEST(RequestTotals, a_worker_with_a_known_process_id_may_be_another_one) {
+TEST(RequestTotals, recognize_a_new_worker_with_a_reused_process_id) {
   RequestTotals totals;
   totals.update({{7, {{"a", counted(10)}}}});
   totals.update({{7, {{"a", counted(2)}}}});
   EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(12)}}));
 }
 
-TEST(RequestTotals, a_forgotten_service_begins_at_zero) {
+TEST(RequestTotals, begin_at_zero_for_a_dropped_service) {
   RequestTotals totals;
   totals.update({{7, {{"a", counted(10)}, {"b", counted(1)}}}});
   totals.update({{8, {{"b", counted(1)}}}});

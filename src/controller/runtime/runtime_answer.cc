@@ -6,11 +6,11 @@
 namespace carve::controller {
 namespace {
 
-// SRV_ADMF_* of HAProxy's server-t.h: forced, inherited, by configuration, by DNS, by resolution.
+// SRV_ADMF_* in HAProxy's server-t.h: forced, inherited, by configuration, by DNS, by resolution.
 constexpr uint64_t maintenance_bits = 0x01 | 0x02 | 0x04 | 0x20 | 0x40;
 constexpr uint64_t drain_bits = 0x08 | 0x10;
 
-// Returns the next line without its end, and removes it from the text.
+// Removes the next line from the text and returns it without its end.
 std::string_view next_line(std::string_view& text) {
   const size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
@@ -28,7 +28,7 @@ std::vector<std::string_view> words_of(std::string_view line, char separator) {
   return words;
 }
 
-// Returns the words of a line that spaces and tabs separate.
+// Returns the words of a line, which are separated by spaces and tabs.
 std::vector<std::string_view> blank_separated(std::string_view line) {
   std::vector<std::string_view> words;
   for (size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string_view::npos;) {
@@ -47,7 +47,7 @@ std::optional<Number> read_number(std::string_view text) {
   return number;
 }
 
-// The columns of one line. The first wrong one is kept.
+// The columns of one line. Records the first invalid column.
 class Columns {
  public:
   explicit Columns(std::vector<std::string_view> names) : names_(std::move(names)) {}
@@ -83,7 +83,7 @@ tl::unexpected<Failure> wrong_column(std::string_view command, const std::string
   return unreadable(command, fmt::format("the column {} is missing or cannot be read", column));
 }
 
-// Reads "0 [failed: 0]", which are three words of the master's line.
+// Parses "0 [failed: 0]", which is three words in the master's line.
 bool read_reloads(const std::vector<std::string_view>& words, ProxyProcesses& out) {
   if (words.size() < 5 || words[3] != "[failed:" || !words[4].ends_with(']')) return false;
   const auto reloads = read_number<uint64_t>(words[2]);

@@ -1,5 +1,5 @@
-// HAProxy 2.6's answers on its sockets, parsed by column name: other versions have more columns, in another
-// order. An answer that lacks a column, or has text in a numeric column, is rejected.
+// Parses HAProxy 2.6's answers by column name, because other versions have more columns in another order. An
+// answer that lacks a column, or has text in a numeric column, is rejected.
 #pragma once
 
 #include <array>
@@ -13,19 +13,19 @@
 
 namespace carve::controller {
 
-// `show proc` of the master.
+// The master's answer to `show proc`.
 struct ProxyProcesses {
   int master = 0;
   uint64_t reloads = 0;
   uint64_t failed_reloads = 0;   // Consecutive.
-  int worker = 0;                // The current one; 0 if there is none.
-  std::vector<int> old_workers;  // They end when their last request has ended.
+  int worker = 0;                // Pid of the current worker; 0 if there is none.
+  std::vector<int> old_workers;  // Workers that end when their last request has ended.
 
   friend bool operator==(const ProxyProcesses&, const ProxyProcesses&) = default;
 };
 Outcome<ProxyProcesses> read_processes(std::string_view answer);
 
-// One line of `show stat`. An empty column is 0.
+// One line of `show stat`. An empty column counts as 0.
 struct StatRow {
   enum class Kind : uint8_t { frontend, backend, server, listener };
   std::string proxy;
@@ -33,7 +33,7 @@ struct StatRow {
   Kind kind = Kind::frontend;
   uint64_t queued = 0;
   uint64_t sessions =
-      0;  // Connections of a frontend, also idle ones; requests, streams and tunnels of others.
+      0;  // For a frontend, connections including idle ones; otherwise requests, streams and tunnels.
   uint64_t requests = 0;                // Total; only set for a frontend.
   std::array<uint64_t, 6> responses{};  // Totals: 1xx, 2xx, 3xx, 4xx, 5xx, others.
   uint64_t mean_response_ms = 0;
@@ -47,7 +47,7 @@ struct ServerRow {
   std::string proxy;
   std::string server;
   uint64_t administrative = 0;  // Bits, see is_drained() and is_in_maintenance().
-  uint64_t weight = 0;          // The current one.
+  uint64_t weight = 0;          // Current weight.
 
   friend bool operator==(const ServerRow&, const ServerRow&) = default;
 };
@@ -55,7 +55,7 @@ bool is_in_maintenance(const ServerRow&);
 bool is_drained(const ServerRow&);
 Outcome<std::vector<ServerRow>> read_servers(std::string_view answer);
 
-// Returns the value of a line "NAME: VALUE" of `show info`, or no value if there is no such line.
+// Returns the value of a line "NAME: VALUE" in the answer to `show info`; no value if there is no such line.
 std::optional<std::string_view> read_info(std::string_view answer, std::string_view name);
 
 }  // namespace carve::controller

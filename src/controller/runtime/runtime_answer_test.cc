@@ -26,7 +26,7 @@ constexpr const char* servers =
     "4 ns:web 2 b.2 127.0.0.1 2 8 7 5 0\n"
     "4 ns:web 3 c.3 127.0.0.1 0 1 1 1 0\n\n";
 
-TEST(RuntimeAnswer, the_master_names_its_workers) {
+TEST(RuntimeAnswer, lists_the_workers_of_the_master) {
   const ProxyProcesses expected{
       .master = 18393, .reloads = 3, .failed_reloads = 1, .worker = 19593, .old_workers = {18404, 18405}};
   EXPECT_EQ(read_processes(processes), expected);
@@ -34,7 +34,7 @@ TEST(RuntimeAnswer, the_master_names_its_workers) {
             (ProxyProcesses{.master = 7}));
 }
 
-TEST(RuntimeAnswer, a_processes_answer_of_another_form_is_refused) {
+TEST(RuntimeAnswer, is_rejected_if_its_list_of_processes_has_another_form) {
   for (const char* answer :
        {"", "\n", "Unknown command", "7 master 0\n", "x master 0 [failed: 0]\n", "7 master x [failed: 0]\n",
         "7 master 0 [failed: x]\n", "-7 master 0 [failed: 0]\n", "7 master 0 [failed: 0\n", "7 worker 0 0d\n",
@@ -45,7 +45,7 @@ TEST(RuntimeAnswer, a_processes_answer_of_another_form_is_refused) {
   }
 }
 
-TEST(RuntimeAnswer, columns_are_found_by_their_names) {
+TEST(RuntimeAnswer, is_parsed_by_column_names) {
   const auto rows = read_stat(
       "# "
       "svname,pxname,scur,qcur,new,type,req_tot,hrsp_1xx,hrsp_2xx,hrsp_3xx,hrsp_4xx,hrsp_5xx,hrsp_other,"
@@ -68,7 +68,7 @@ TEST(RuntimeAnswer, columns_are_found_by_their_names) {
                                  .mean_response_ms = 15}));
 }
 
-TEST(RuntimeAnswer, a_missing_column_and_a_wrong_number_are_named) {
+TEST(RuntimeAnswer, is_rejected_with_the_missing_column_or_invalid_number) {
   const std::string names =
       "# "
       "pxname,svname,qcur,scur,type,req_tot,hrsp_1xx,hrsp_2xx,hrsp_3xx,hrsp_4xx,hrsp_5xx,hrsp_other,rtime\n";
@@ -86,7 +86,7 @@ TEST(RuntimeAnswer, a_missing_column_and_a_wrong_number_are_named) {
   EXPECT_THAT(column_of(""), HasSubstr("the first line has no column names"));
 }
 
-TEST(RuntimeAnswer, a_server_is_ready_drained_or_in_maintenance) {
+TEST(RuntimeAnswer, shows_whether_a_server_is_ready_drained_or_in_maintenance) {
   const auto rows = read_servers(servers);
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 3u);
@@ -101,7 +101,7 @@ TEST(RuntimeAnswer, a_server_is_ready_drained_or_in_maintenance) {
   EXPECT_FALSE(read_servers("1\n# be_name srv_name srv_admin_state srv_uweight\na b\n"));
 }
 
-TEST(RuntimeAnswer, a_value_of_show_info_is_found_by_its_name) {
+TEST(RuntimeAnswer, has_the_values_of_show_info_by_name) {
   EXPECT_EQ(read_info("Name: HAProxy\ndescription: 12ab\n\n", "description"), "12ab");
   EXPECT_FALSE(read_info("Name: HAProxy\nx description: 12\n", "description"));
   EXPECT_FALSE(read_info("description:\n", "description"));

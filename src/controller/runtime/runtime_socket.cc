@@ -12,7 +12,7 @@
 namespace carve::controller {
 namespace {
 
-// Waits until the socket is ready for the events. Returns false when the deadline has passed.
+// Waits until the socket is ready for the events. Returns false if the deadline passes.
 bool wait_for(int fd, short events, int64_t deadline_ns) {
   for (;;) {
     const int64_t left_ns = deadline_ns - os::monotonic_ns();

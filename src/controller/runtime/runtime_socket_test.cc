@@ -47,7 +47,7 @@ class Listener {
   std::thread thread_;
 };
 
-// Reads until the client has shut down its writing side.
+// Reads until the client shuts down its writing side.
 std::string read_all(int fd) {
   std::string text;
   char bytes[512];
@@ -56,7 +56,7 @@ std::string read_all(int fd) {
   return text;
 }
 
-TEST(RuntimeSocket, an_answer_is_complete_when_the_connection_closes) {
+TEST(RuntimeSocket, returns_an_answer_when_the_connection_closes) {
   const Listener listener([](int fd) {
     const std::string answer = "got " + read_all(fd);
     for (const char c : answer) (void)send(fd, &c, 1, MSG_NOSIGNAL);
@@ -66,7 +66,7 @@ TEST(RuntimeSocket, an_answer_is_complete_when_the_connection_closes) {
   EXPECT_EQ(socket.ask("@!12 del server a:b/c.1").value_or("none"), "got @!12 del server a:b/c.1\n");
 }
 
-TEST(RuntimeSocket, text_that_would_be_two_commands_is_refused) {
+TEST(RuntimeSocket, rejects_text_that_would_be_two_commands) {
   const RuntimeSocket socket("/nowhere");
   for (const char* command : {"", "a;b", "a\nb", "a\\;b", "a\tb", "a\x7f"}) {
     const auto answer = socket.ask(command);
@@ -75,7 +75,7 @@ TEST(RuntimeSocket, text_that_would_be_two_commands_is_refused) {
   }
 }
 
-TEST(RuntimeSocket, a_silent_process_is_given_up) {
+TEST(RuntimeSocket, gives_up_on_a_silent_process) {
   std::latch asked(1);  // The connection stays open until the caller has given up.
   const Listener listener([&](int) { asked.wait(); });
   const RuntimeSocket silent(listener.path(), 0);
@@ -86,7 +86,7 @@ TEST(RuntimeSocket, a_silent_process_is_given_up) {
   EXPECT_THAT(answer.error().message, HasSubstr("did not answer 'show' within 0 ms"));
 }
 
-TEST(RuntimeSocket, an_endless_answer_is_refused) {
+TEST(RuntimeSocket, rejects_an_endless_answer) {
   const Listener listener([](int fd) {
     const std::string bytes(1 << 16, 'x');
     while (send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0) continue;
@@ -96,13 +96,13 @@ TEST(RuntimeSocket, an_endless_answer_is_refused) {
   EXPECT_THAT(answer.error().message, HasSubstr("more than 16777216 bytes"));
 }
 
-TEST(RuntimeSocket, a_missing_process_is_not_found) {
+TEST(RuntimeSocket, fails_with_not_found_if_no_process_listens) {
   const RuntimeSocket socket("/tmp/carve-no-such-socket");
   EXPECT_EQ(socket.ask("show proc").error().kind, FailureKind::not_found);
   EXPECT_EQ(socket.listener().error().kind, FailureKind::not_found);
 }
 
-TEST(RuntimeSocket, the_listening_process_is_identified) {
+TEST(RuntimeSocket, identifies_the_listening_process) {
   const Listener listener([](int) {});
   const auto process = RuntimeSocket(listener.path()).listener();
   ASSERT_TRUE(process);

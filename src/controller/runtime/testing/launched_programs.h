@@ -15,7 +15,7 @@ inline std::string supervise_program() {
   return (own.parent_path().parent_path() / "bin/carve-supervise").string();
 }
 
-// Waits until the condition holds. Returns false if it does not within 30 s.
+// Waits until the condition holds. Returns false after 30 s.
 inline bool is_soon(const std::function<bool()>& condition) {
   for (int i = 0; i < 30'000; ++i) {
     if (condition()) return true;

@@ -23,7 +23,7 @@ inline sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-// Listens at a free port of 127.0.0.1.
+// Listens on a free port of 127.0.0.1.
 inline os::Fd listen_anywhere(uint16_t& port) {
   os::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = loopback(0);
@@ -45,7 +45,7 @@ inline void send_all(int fd, std::string_view text) {
   (void)send(fd, text.data(), text.size(), MSG_NOSIGNAL);
 }
 
-// Reads until the text ends with `end`. Returns an empty string if the connection ends before.
+// Reads until the text ends with `end`. Returns an empty string if the connection ends first.
 inline std::string read_until(int fd, std::string_view end) {
   std::string text;
   char bytes[2048];
@@ -57,8 +57,8 @@ inline std::string read_until(int fd, std::string_view end) {
   return text;
 }
 
-// A replica that answers each request with its name. It answers "GET /stream" in two parts, the second one
-// when the test ends the stream.
+// A replica that answers each request with its name. It answers "GET /stream" in two parts; the second one is
+// sent when the test ends the stream.
 class Replica {
  public:
   explicit Replica(std::string name) : name_(std::move(name)), listener_(listen_anywhere(port_)) {
@@ -91,8 +91,8 @@ class Replica {
         send_all(fd.get(), "end\n");
       });
     } else if (!request.empty()) {
-      // It closes the connection after this request without announcing it, like a program that is being
-      // ended.
+      // The replica closes the connection after this request without announcing it, like a program that is
+      // being stopped.
       send_all(fd.get(),
                fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}\n", name_.size() + 1, name_));
     }
@@ -115,7 +115,7 @@ inline os::Fd connect_to_port(uint16_t port) {
 
 inline constexpr const char* post_request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 
-// Sends one request on a new connection. Returns the response, or an empty string.
+// Sends one request on a new connection. Returns the response, or an empty string if there is none.
 inline std::string response_of(uint16_t port) {
   const os::Fd fd = connect_to_port(port);
   send_all(fd.get(), "POST / HTTP/1.0\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
@@ -126,7 +126,7 @@ inline std::string response_of(uint16_t port) {
   return text;
 }
 
-// Eight clients that keep their connections, send as fast as they can, and never repeat a request.
+// Eight clients that keep their connections open, send as fast as they can, and never repeat a request.
 class Clients {
  public:
   explicit Clients(uint16_t port) {
