@@ -54,7 +54,7 @@ class FaultSchedule {
     }
   }
 
-  // Ends the faults except one drained node, and returns whether the service comes to rest on the others.
+  // Ends all faults except one drained node, and returns whether the service settles on the other nodes.
   bool settles() {
     world_.faults = false;
     for (size_t i = 0; i < world_.agents.size(); ++i) {
@@ -89,7 +89,7 @@ class FaultSchedule {
                        fmt::join(programs, ""), fmt::join(served, ""), fmt::join(records, ""));
   }
 
-  // Returns the state of a service that never met a fault.
+  // Returns the state of a service that had no faults.
   std::string undisturbed_state() const {
     std::string all;
     for (uint32_t index = 0; index < document_.replicas; ++index)
@@ -101,10 +101,10 @@ class FaultSchedule {
   FaultCounts counts;
 
  private:
-  // A replica that moved has another index than one that was never disturbed, but the same ordinal.
+  // A replica that moved has a different index than one that was never disturbed, but the same ordinal.
   static std::string name(ReplicaId id) { return fmt::format(" {}-{}", id.revision, workload::ordinal(id)); }
 
-  // Begins a life of the controller, with what the previous one wrote.
+  // Starts a controller with what the previous one wrote.
   void start_controller() {
     reconciler_.reset();
     std::vector<Object> objects;
@@ -154,7 +154,7 @@ class FaultSchedule {
   void stop_or_start(SimulatedAgent& agent) {
     agent.answers = !agent.answers;
     counts.stops += !agent.answers;
-    if (world_.dice() % 2 == 0) agent.late.clear();  // It was killed, not held up.
+    if (world_.dice() % 2 == 0) agent.late.clear();  // The agent was killed, not delayed.
   }
 
   void change_document() {
@@ -164,7 +164,9 @@ class FaultSchedule {
     };
     switch (world_.dice() % 4) {
       case 0: document_.run.command = program(++last_program_); break;
-      case 1: document_.run.command = program(1 + world_.dice() % last_program_); break;  // Changes back.
+      case 1:
+        document_.run.command = program(1 + world_.dice() % last_program_);
+        break;  // May return to an earlier program.
       case 2: document_.replicas = world_.dice() % 5; break;
       default:
         document_.update.max_surge = world_.dice() % 3;
@@ -176,7 +178,7 @@ class FaultSchedule {
     EXPECT_TRUE(changed);
   }
 
-  // One second passes, in which the controller takes one turn, or is killed in it.
+  // Simulates one second, in which the controller takes one turn or is killed in it.
   void second(unsigned steps) {
     world_.now += second_ns;
     std::erase_if(world_.endpoint, [](const auto& e) { return e.second == EndpointState::draining; });
@@ -197,7 +199,7 @@ class FaultSchedule {
       ++counts.kills;
       start_controller();
     }
-    machine_.limit_steps(0);  // Users make their changes.
+    machine_.limit_steps(0);  // Users' changes are not interrupted.
     world_.check();
   }
 
@@ -209,7 +211,7 @@ class FaultSchedule {
   std::optional<ServiceReconciler> reconciler_;
 };
 
-TEST(ServiceSimulation, whatever_is_killed_when_nothing_exists_twice_and_the_end_is_the_desired_one) {
+TEST(ServiceSimulation, creates_nothing_twice_and_reaches_the_desired_state_under_any_faults) {
   os::log::set_level("error");
   const char* long_form = getenv("CARVE_LONG");
   const bool is_long = long_form != nullptr && *long_form != '\0';
@@ -232,7 +234,7 @@ TEST(ServiceSimulation, whatever_is_killed_when_nothing_exists_twice_and_the_end
       "{} schedules: {} kills, {} ended programs, {} stopped agents, {} slices taken, {} changes, "
       "{} drained nodes\n",
       schedules, all.kills, all.ends, all.stops, all.taken, all.changes, all.drains);
-  // The schedules reach all faults.
+  // The schedules must reach all faults.
   EXPECT_GT(all.kills, 10 * schedules);
   EXPECT_GT(all.ends, 3 * schedules);
   EXPECT_GT(all.stops, 5 * schedules);

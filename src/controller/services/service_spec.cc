@@ -11,7 +11,7 @@ namespace carve::controller {
 
 bool differ_in_size_alone(const objects::ServiceSpec& a, const objects::ServiceSpec& b) {
   if (!a.gpu || !b.gpu || a.gpu->exclusive || b.gpu->exclusive) return false;
-  // Adding or removing a share changes the enforcement, so the slice is a new one.
+  // Adding or removing a share changes the enforcement, which needs a new slice.
   if (a.gpu->share.empty() != b.gpu->share.empty()) return false;
   objects::ServiceSpec same = a;
   same.gpu->memory = b.gpu->memory;
@@ -86,7 +86,7 @@ ProgramStart program_start(const Object& object, const objects::ServiceSpec& spe
   if (start.image.empty())
     std::ranges::move(std::exchange(start.args, {}), std::back_inserter(start.command));
   if (replica.port != 0) start.env["PORT"] = fmt::format("{}", replica.port);
-  // The program of a StatefulSet reads its ordinal from the name of its host.
+  // The program of a StatefulSet reads its ordinal from its host name.
   if (start.slice == fmt::format("{}-{}", object.key.name, replica.replica))
     start.env.try_emplace("HOSTNAME", start.slice);
   start.env["CARVE_SERVICE"] = object.key.name;

@@ -11,7 +11,7 @@ objects::ServiceSpec spec() {
   return {.gpu = objects::Gpu{.memory = "4GiB", .share = "20%"}, .run = {.command = {"serve"}}};
 }
 
-TEST(ServiceSpec, a_revision_does_not_depend_on_the_number_of_replicas_nor_on_the_rollout) {
+TEST(ServiceSpec, has_a_revision_that_depends_neither_on_the_number_of_replicas_nor_on_the_rollout) {
   objects::ServiceSpec other = spec();
   other.replicas = 7;
   other.stopped = true;
@@ -23,7 +23,7 @@ TEST(ServiceSpec, a_revision_does_not_depend_on_the_number_of_replicas_nor_on_th
   EXPECT_NE(revision_spec(other), revision_spec(spec()));
 }
 
-TEST(ServiceSpec, a_change_is_a_resize_only_if_nothing_else_differs) {
+TEST(ServiceSpec, is_resized_only_if_nothing_else_differs) {
   objects::ServiceSpec other = spec();
   other.gpu->memory = "6GiB";
   EXPECT_TRUE(differ_in_size_alone(spec(), other));
@@ -39,7 +39,7 @@ TEST(ServiceSpec, a_change_is_a_resize_only_if_nothing_else_differs) {
   EXPECT_FALSE(differ_in_size_alone(spec(), other));
 }
 
-TEST(ServiceSpec, the_program_gets_its_port_and_who_it_is) {
+TEST(ServiceSpec, passes_the_port_and_the_identity_to_the_program) {
   objects::ServiceSpec with_environment = spec();
   with_environment.run.env = {{"PORT", "1"}, {"A", "b"}};
   const ProgramStart start =

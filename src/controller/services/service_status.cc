@@ -29,9 +29,10 @@ WorkloadPhase shown_phase(workload::ServicePhase phase) {
   return WorkloadPhase::failed;
 }
 
-constexpr std::string_view engine_failed = "exit status 125:";  // podman's own status
+constexpr std::string_view engine_failed = "exit status 125:";  // podman's own exit status.
 
-// Returns whether podman ended because it has no image: its own status, with one of its messages.
+// Returns whether podman failed because it has no image: it exited with its own status and with one of its
+// messages.
 bool has_no_image(std::string_view image, std::string_view exit) {
   constexpr std::string_view texts[] = {"initializing source",
                                         "short-name",
@@ -42,7 +43,8 @@ bool has_no_image(std::string_view image, std::string_view exit) {
                                         "repository name",
                                         "invalid reference",
                                         "pull"};
-  // An image in a file or a folder. Its missing or damaged file is named without the image.
+  // Images in a file or a folder. The message about a missing or damaged file does not contain the image's
+  // name.
   constexpr std::string_view transports[] = {"oci-archive:", "docker-archive:", "oci:", "dir:"};
   constexpr std::string_view file_texts[] = {"lstat ", "opening file", "untarring file", "index.json",
                                              "manifest.json"};
@@ -58,14 +60,14 @@ bool lacks_image(const StatusInput& in, const std::string& slice) {
          has_no_image(in.spec.run.image, program->second.exit);
 }
 
-// Returns why programs are restarted repeatedly.
+// Returns the reason why programs are restarted repeatedly.
 WorkloadPhase crash_phase(const StatusInput& in) {
   const bool no_image = std::ranges::any_of(
       in.replicas, [&](const ReplicaRecord& replica) { return lacks_image(in, replica.slice); });
   return no_image ? WorkloadPhase::image_pull_failed : WorkloadPhase::crash_loop_back_off;
 }
 
-// Returns the phase for lists: why replicas are missing, if it is known.
+// Returns the phase for lists, which is the reason for missing replicas if it is known.
 WorkloadPhase phase_of(const StatusInput& in, const workload::ServiceStatus& counted,
                        const std::string& ended) {
   if (in.object.is_ending) return WorkloadPhase::deleting;
@@ -108,8 +110,8 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
   return out;
 }
 
-// Returns the row of a run-once program that has ended. Its end is known from a turn in which its slice
-// lived.
+// Returns the row of a run-once program that has ended. Its end was recorded in a turn in which its slice was
+// live.
 objects::ReplicaStatus ended_status(const ReplicaRecord& record, const objects::ServiceStatus& before) {
   objects::ReplicaStatus out{.index = workload::ordinal(record.replica),
                              .revision = record.revision,
@@ -122,7 +124,7 @@ objects::ReplicaStatus ended_status(const ReplicaRecord& record, const objects::
   return out;
 }
 
-// Adds the condition; it keeps its previous time if its status did not change.
+// Adds the condition, with its previous time if its status did not change.
 void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus& before,
                    objects::Condition condition, workload::Ns now) {
   const auto old = std::ranges::find(before.conditions, condition.type, &objects::Condition::type);
@@ -132,8 +134,8 @@ void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus&
   status.conditions.push_back(std::move(condition));
 }
 
-// Returns "node n1 is drained; replica 0 stays there" if it `stays`, otherwise "...; replica 0 moves", and an
-// empty string if no replica is on such a node.
+// Returns "node n1 is drained; replica 0 stays there" if `stays` is true, "...; replica 0 moves" if not, and
+// an empty string if no replica is on such a node.
 std::string drained_text(const StatusInput& in, bool stays) {
   std::set<std::string> nodes;
   std::set<uint32_t> replicas;
@@ -150,7 +152,7 @@ std::string drained_text(const StatusInput& in, bool stays) {
                      one ? "" : "s", fmt::join(replicas, ", "), verb);
 }
 
-// Returns "; replica 0 of revision 1 is stopped first" if a previous replica makes room for the next one.
+// Returns "; replica 0 of revision 1 is stopped first" if an old replica makes room for a new one.
 std::string stopped_first(const StatusInput& in) {
   for (size_t i = 0; i < in.replicas.size(); ++i)
     if (in.observed.replicas[i].retired_at && in.replicas[i].revision != in.record.revision)
@@ -162,7 +164,7 @@ std::string stopped_first(const StatusInput& in) {
 constexpr const char* running_stay =
     "; stopping an old replica would not make room, so the old replicas keep running";
 
-// Returns ": exit status 1", the last end of a program that waits for its back-off, or an empty string.
+// Returns ": exit status 1", the last exit of a program that waits for its back-off, or an empty string.
 std::string last_exit(const StatusInput& in) {
   for (size_t i = 0; i < in.replicas.size(); ++i) {
     const auto program = in.programs.find(in.replicas[i].slice);
@@ -174,7 +176,7 @@ std::string last_exit(const StatusInput& in) {
   return "";
 }
 
-// Returns podman's message about the image of the first replica that lacks it.
+// Returns the condition with podman's message about the image of the first replica that lacks it.
 objects::Condition pull_condition(const StatusInput& in) {
   std::string_view why = "podman has no message";
   for (const ReplicaRecord& replica : in.replicas) {
@@ -184,14 +186,14 @@ objects::Condition pull_condition(const StatusInput& in) {
       if (why.starts_with(prefix)) why.remove_prefix(prefix.size());
     break;
   }
-  return {.type = "Progressing",
-          .status = "True",
-          .reason = std::string(carve::text(WorkloadPhase::image_pull_failed)),
-          .message =
-              fmt::format("image '{}' cannot be pulled and will be tried again: {}", in.spec.run.image, why)};
+  return {
+      .type = "Progressing",
+      .status = "True",
+      .reason = std::string(carve::text(WorkloadPhase::image_pull_failed)),
+      .message = fmt::format("image '{}' cannot be pulled; it will be retried: {}", in.spec.run.image, why)};
 }
 
-// Returns why the first replica with a running program is not ready; empty if there is none.
+// Returns why the first replica with a running program is not ready; empty if there is no such replica.
 std::string not_ready(const StatusInput& in) {
   if (!in.desired.has_port) return "";
   for (size_t i = 0; i < in.replicas.size(); ++i) {
@@ -229,7 +231,7 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
             .status = "True",
             .reason = "NoCapacity",
             .message = in.lacks_room + std::string(running_stay)};
-  // A slice was requested but not granted: no node can be reached now.
+  // A slice was requested but not granted because no node can be reached now.
   const bool waits = !in.observed.requested.empty() && !in.problem.empty();
   const std::string drained = drained_text(in, waits);
   if (!drained.empty() && waits)
@@ -252,7 +254,7 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
   return {.type = "Progressing", .status = "True", .reason = "Progressing", .message = in.resized};
 }
 
-// The conditions of a HorizontalPodAutoscaler.
+// Adds the conditions of a HorizontalPodAutoscaler.
 void add_scaling(objects::ServiceStatus& status, const objects::ServiceStatus& before,
                  const workload::AutoscaleDecision& decision, workload::Ns now) {
   using Limit = workload::AutoscaleDecision::Limit;
@@ -278,7 +280,7 @@ void add_scaling(objects::ServiceStatus& status, const objects::ServiceStatus& b
                 now);
 }
 
-// Returns "8 GiB, 30% and 4 GiB, 10% of 2 devices".
+// Returns a text such as "8 GiB, 30% and 4 GiB, 10% of 2 devices".
 std::string parts_text(const std::vector<objects::GpuPart>& parts) {
   std::string out;
   for (const objects::GpuPart& part : parts)
@@ -287,7 +289,7 @@ std::string parts_text(const std::vector<objects::GpuPart>& parts) {
   return fmt::format("{} of {} device{}", out, parts.size(), parts.size() == 1 ? "" : "s");
 }
 
-// Returns the quotas of a slice, each once.
+// Returns the different quotas of a slice.
 std::string quotas_text(const ObservedSlice& slice) {
   std::vector<std::string> out;
   for (const ObservedPart& part : slice.parts) {
@@ -344,7 +346,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
     for (const objects::GpuPart& part : in.spec.gpu->parts)
       out.memory_text += (out.memory_text.empty() ? "" : ", ") + objects::memory_text(part.memory);
     if (terms->gpu->memory_units && !in.slices.empty()) {
-      // The size of a unit was decided when the slice was granted.
+      // The size of a memory unit was fixed when the slice was granted.
       out.memory_bytes = in.slices.begin()->second.memory_bytes;
       out.memory_text = fmt::format("{} x {} = {}", *terms->gpu->memory_units,
                                     text(Bytes{out.memory_bytes / *terms->gpu->memory_units}),

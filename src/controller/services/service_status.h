@@ -1,4 +1,5 @@
-// The status of a service as its object shows it: a pure function of the loop's observations in one turn.
+// The status of a service as its object shows it: a pure function of what the reconciler observed in one
+// turn.
 #pragma once
 
 #include "controller/objects/object_record.h"
@@ -21,8 +22,8 @@ struct StatusInput {
   const WorkloadRecord& record;
   const workload::Service& desired;
   const workload::ServiceObserved& observed;
-  const std::vector<ReplicaRecord>& replicas;                 // In the order of observed.replicas.
-  const std::vector<ReplicaRecord>& ended_replicas;           // Of run-once programs; their logs are kept.
+  const std::vector<ReplicaRecord>& replicas;        // In the order of observed.replicas.
+  const std::vector<ReplicaRecord>& ended_replicas;  // Replicas of run-once programs, whose logs are kept.
   const std::map<std::string, ObservedProgram>& programs;     // Keyed by slice.
   const std::map<std::string, ObservedSlice>& slices;         // Keyed by name.
   const SliceRefusal* refusal;                                // Null if there is none.
@@ -35,11 +36,12 @@ struct StatusInput {
 
 inline constexpr std::string_view succeeded_exit = "exit status 0";
 
-// Returns how the program ended, or an empty string if it has not. Mentions a rejection by the attempt's
-// memory quota, because that ends most programs. `slice` is null if it has none.
+// Returns how the program ended, or an empty string if it is still running. If the attempt's memory quota
+// rejected an allocation, the text says so, because that ends most programs. `slice` is null if the program
+// has none.
 std::string exit_of(const ObservedProgram&, const ObservedSlice* slice);
 
-// `before` is the status of the last turn, whose conditions keep their time if they have not changed.
+// `before` is the status of the previous turn. Its conditions keep their time if they have not changed.
 objects::ServiceStatus service_status(const StatusInput&, const objects::ServiceStatus& before,
                                       workload::Ns now);
 

@@ -1,4 +1,5 @@
-// How the service reconciler requests the slices of replicas, on one candidate node after the other.
+// The part of the service reconciler that requests the slices of replicas from one candidate node after
+// another.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -10,7 +11,8 @@
 
 namespace carve::controller {
 
-// Returns the host resources requested by the replicas that are on the node or were requested there.
+// Returns the host resources requested by the replicas that are on the node or whose slices were requested
+// from it.
 workload::HostResources ServiceReconciler::requested_on(const std::string& node) const {
   workload::HostResources out;
   for (const auto& object : objects_.workloads()) {
@@ -47,7 +49,8 @@ Outcome<std::vector<std::string>> ServiceReconciler::nodes_with_room(const std::
   return out;
 }
 
-// Checks by a trial placement whether the current revision's next slice fits if these replicas have ended.
+// Uses a trial placement to check whether the current revision's next slice would fit if these replicas had
+// ended.
 Outcome<void> ServiceReconciler::check_room(const Turn& turn, std::span<const workload::ReplicaId> ended) {
   const objects::ServiceSpec& spec = records_.form(turn.record.uid, turn.record.revision);
   const ReplicaRecord next{.slice = fmt::format("{}-{}-0", turn.object->key.name, turn.record.revision),
@@ -71,9 +74,9 @@ Outcome<void> ServiceReconciler::check_room(const Turn& turn, std::span<const wo
   return effects_.check_room(query);
 }
 
-// Requests the slice from one node after the other. The record names the node before the request, so no other
-// node gets a request while this one may have granted the slice. A node that rejects it is forgotten: the
-// next attempt tries all again.
+// Requests the slice from one node after another. The record names the node before the request is sent, so no
+// other node gets a request while this one may have granted the slice. Rejections are not recorded: the next
+// attempt tries all nodes again.
 Outcome<void> ServiceReconciler::grant(const Turn& turn, ReplicaRecord& replica,
                                        const api::SliceRequest& request) {
   std::vector<std::string> nodes{replica.node};
@@ -101,11 +104,11 @@ Outcome<void> ServiceReconciler::grant(const Turn& turn, ReplicaRecord& replica,
   return tl::unexpected(last);
 }
 
-// Requests the decided slices. After a kill the request is repeated, and granted once.
+// Requests the slices that were decided. After a kill a request is repeated, but granted only once.
 void ServiceReconciler::request_slices(Turn& turn, Ns now) {
   for (ReplicaRecord replica : records_.replicas(turn.record.uid)) {
     if (replica.is_granted) continue;
-    // It was requested from no node, and the service is stopped or deleted.
+    // The slice was requested from no node, and the service is stopped or deleted.
     if (turn.desired.replicas == 0 && replica.node.empty()) {
       forget(turn, replica);
       turn.changed = true;
@@ -121,7 +124,7 @@ void ServiceReconciler::request_slices(Turn& turn, Ns now) {
                 .kind = node.error().kind,
                 .message = node.error().message};
         done(turn, node);
-        forget(turn, replica);  // Removes its owner too: a program with an owner and no record is adopted.
+        forget(turn, replica);  // Removes its owner too, or the program would be adopted.
         continue;
       }
       if (!done(turn, node)) continue;

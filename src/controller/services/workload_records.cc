@@ -89,7 +89,7 @@ Outcome<void> WorkloadRecords::write(const WorkloadRecord& record, const Revisio
   workloads_[record.uid] = record;
   auto& kept = revisions_[record.uid];
   kept[revision.revision] = revision_of(revision);
-  // The same rule as in the database: the newest revisions, and those of replicas.
+  // The same rule as in the database: keeps the newest revisions and those of replicas.
   const auto is_used = [&](uint32_t number) {
     return std::ranges::any_of(replicas_[record.uid],
                                [&](const auto& entry) { return entry.second.revision == number; });

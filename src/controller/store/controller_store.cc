@@ -188,7 +188,7 @@ Outcome<std::vector<Record>> ControllerStore::select(const char* where, const Va
     }
     if (!std::is_same_v<Record, KeptEvent> || !sqlite::is_utf8(wrong))
       return database_.unknown_value(fmt::format("an invalid {} '{}'", Table<Record>::name, wrong));
-    out.pop_back();  // Another version has more events.
+    out.pop_back();  // Another version has more kinds of events.
   }
   if (!s.done()) return database_.trouble("reading");
   return out;
@@ -333,9 +333,9 @@ Outcome<void> ControllerStore::write(std::span<const KeptEvent> events, std::spa
 
 namespace {
 
-constexpr std::string_view within_slice = " in slice ";  // http::Caller::text().
+constexpr std::string_view within_slice = " in slice ";  // As in http::Caller::text().
 
-// A user can be in any number of slices.
+// Returns the caller without the slice, because one user can be in any number of slices.
 std::string without_slice(const std::string& caller) { return caller.substr(0, caller.find(within_slice)); }
 
 }  // namespace
@@ -415,7 +415,7 @@ Outcome<void> ControllerStore::write(const KeptAnswer& answer, int64_t oldest_ns
         [&] { return insert(db, answer); },
         [&] { return run(db, "DELETE FROM answer WHERE at_ns < ?", oldest_ns); },
         [&] {
-          // One answer was added, so at most one is too many.
+          // Only one answer was added, so at most one is too many.
           return run(
               db,
               "DELETE FROM answer WHERE (SELECT count(*) FROM answer) > ? AND rowid = (SELECT rowid "

@@ -1,6 +1,6 @@
 // controller.db: the controller's persistent state, in one SQLite file (sqlite/database.h). An acknowledged
-// change survives a power failure. It is the journal of the registry, of the tokens, of the events and of the
-// kept answers; the records of the reconcilers are in stored_records.h. Any thread may use the store.
+// change survives a power failure. It is the journal of the registry, the tokens, the events and the kept
+// answers; the reconcilers' records are in stored_records.h. May be used from any thread.
 #pragma once
 
 #include <map>
@@ -30,25 +30,25 @@ class ControllerStore final : public Journal,
                               public WorkloadJournal {
  public:
   struct Opened;
-  // `now_s` is part of a damaged file's new name. Fails without permission, on a full disk and for a file of
-  // another schema version.
+  // `now_s` becomes part of the new name of a damaged file. Fails without permission, on a full disk, and for
+  // a file with another schema version.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   // Moves the files of a closed database aside because its contents are damaged. Returns the new path.
   static Outcome<std::string> move_aside(const std::string& path, int64_t now_s, const std::string& damage);
 
   // Returns all records of a type, ordered by their key. Record is Object, Token, KeptEvent or a struct of
-  // stored_records.h. Events with a reason or of a kind that is not known here are left out.
+  // stored_records.h. Events with an unknown reason or kind are left out.
   template <class Record>
   Outcome<std::vector<Record>> all();
   // Returns the revisions of an object, oldest first.
   Outcome<std::vector<RevisionRecord>> revisions(const std::string& uid);
 
-  // Each of the functions below is one transaction.
+  // Each of the following functions is one transaction.
 
-  // Writes the nodes; a node is identified by its name.
+  // Writes the nodes, which are identified by their names.
   Outcome<void> write(const std::vector<NodeRecord>& nodes);
-  // Writes the objects, and records the version of the last one as the newest resource version.
+  // Writes the objects and records the version of the last one as the newest resource version.
   Outcome<void> write(std::span<const Object>) override;
   // Deletes the object with its revisions, replicas, workload and job record, and pods.
   Outcome<void> remove(const ObjectKey&, uint64_t version) override;
@@ -61,19 +61,19 @@ class ControllerStore final : public Journal,
   Outcome<void> remove(const PodRecord&);
   Outcome<void> write(const Token&) override;
   Outcome<void> remove(const Token&) override;
-  // If the table is full, deletes the oldest line of the caller with the most lines. Root's lines stay as
-  // long as they are at most a quarter.
+  // If the table is full, first deletes the oldest line of the caller with the most lines. Root's lines are
+  // kept as long as they are at most a quarter.
   Outcome<void> append(const AuditRecord&);
-  // Writes the first events and deletes the others; an event is identified by its object and its reason.
+  // Writes the first events and deletes the second ones. An event is identified by its object and its reason.
   Outcome<void> write(std::span<const KeptEvent>, std::span<const EventKey> removed) override;
 
-  // Writes the answer and deletes answers from before `oldest_ns`. If there are more than `kept`, deletes the
-  // oldest one of the caller with the most.
+  // Writes the answer and deletes answers older than `oldest_ns`. If more than `kept` are left, deletes the
+  // oldest answer of the caller with the most.
   Outcome<void> write(const KeptAnswer&, int64_t oldest_ns, size_t kept);
   Outcome<void> write(const KeptAnswer& answer) override {
     return write(answer, answer.at_ns - answer_lifetime_ns, max_kept_answers);
   }
-  // Returns the answer with this key, if there is one.
+  // Returns the answer with this key; no value if there is none.
   Outcome<std::optional<KeptAnswer>> find(const std::string& caller, const std::string& key) override;
 
   // Returns the last resource version that was assigned.
@@ -86,14 +86,13 @@ class ControllerStore final : public Journal,
   void limit_audit(size_t records);  // For tests; max_audit_records otherwise.
 
  private:
-  // The audit records of one caller, outside and inside of slices.
+  // The audit records of one caller, inside and outside of slices.
   struct AuditShare {
     size_t records = 0;
-    int64_t first_id = 0;  // No record of the caller has a lower one.
+    int64_t first_id = 0;  // No record of the caller has a lower id.
   };
   Outcome<void> count_audit() REQUIRES(*mutex_);
-  // Returns the caller whose oldest record is deleted when this caller adds another one; empty if there is
-  // room.
+  // Returns the caller whose oldest record must be deleted when this caller adds one; empty if there is room.
   std::string audit_yielder(const std::string& caller) REQUIRES(*mutex_);
   template <class Record, class... Values>
   Outcome<std::vector<Record>> select(const char* where, const Values&...) EXCLUDES(*mutex_);
@@ -105,7 +104,8 @@ class ControllerStore final : public Journal,
   std::unique_ptr<os::Mutex> mutex_;
   sqlite::Database database_ GUARDED_BY(*mutex_);
   std::map<std::string, AuditShare> audit_shares_ GUARDED_BY(*mutex_);  // Keyed by caller.
-  std::optional<size_t> audit_records_ GUARDED_BY(*mutex_);  // Number of all; counted by the first append().
+  std::optional<size_t> audit_records_
+      GUARDED_BY(*mutex_);  // Number of all records, counted by the first append().
   size_t max_audit_ GUARDED_BY(*mutex_) = max_audit_records;
 };
 

@@ -44,7 +44,7 @@ ControllerStore opened(const Directory& dir) {
   return std::move(opened->store);
 }
 
-TEST(ControllerStore, is_empty_at_first) {
+TEST(ControllerStore, is_initially_empty) {
   const Directory dir;
   EXPECT_THAT(*opened(dir).all<NodeRecord>(), IsEmpty());
 }
@@ -55,7 +55,7 @@ TEST(ControllerStore, keeps_the_nodes_over_a_restart_in_the_order_of_their_names
   EXPECT_THAT(*opened(dir).all<NodeRecord>(), ElementsAre(node("a"), node("b")));
 }
 
-TEST(ControllerStore, a_node_is_identified_by_its_name) {
+TEST(ControllerStore, identifies_a_node_by_its_name) {
   const Directory dir;
   ControllerStore store = opened(dir);
   ASSERT_TRUE(store.write({node("a"), node("b")}));
@@ -65,7 +65,7 @@ TEST(ControllerStore, a_node_is_identified_by_its_name) {
   EXPECT_THAT(*store.all<NodeRecord>(), ElementsAre(moved, node("b")));
 }
 
-TEST(ControllerStore, a_change_that_does_not_fit_on_the_disk_is_not_written_in_part) {
+TEST(ControllerStore, writes_a_change_that_does_not_fit_on_the_disk_not_even_in_part) {
   const Directory dir;
   ControllerStore store = opened(dir);
   ASSERT_TRUE(store.write({node("a")}));
@@ -80,7 +80,7 @@ TEST(ControllerStore, a_change_that_does_not_fit_on_the_disk_is_not_written_in_p
   EXPECT_THAT(*store.all<NodeRecord>(), ElementsAre(node("a")));
 }
 
-TEST(ControllerStore, a_damaged_file_is_moved_aside_and_kept) {
+TEST(ControllerStore, moves_a_damaged_file_aside_and_keeps_it) {
   const Directory dir;
   std::ofstream(dir.file()) << std::string(8192, 'x');
   auto opened = ControllerStore::open(dir.file(), 77);
@@ -90,7 +90,7 @@ TEST(ControllerStore, a_damaged_file_is_moved_aside_and_kept) {
   EXPECT_TRUE(opened->store.write({node("a")}));
 }
 
-TEST(ControllerStore, events_of_the_schema_before_are_kept_without_a_uid) {
+TEST(ControllerStore, keeps_events_of_the_previous_schema_without_a_uid) {
   const Directory dir;
   const KeptEvent event{.key = {.object = {objects::Kind::service, "default", "a"},
                                 .uid = "u",
@@ -149,7 +149,7 @@ Object service(std::string name) {
   return out;
 }
 
-TEST(ControllerStore, an_object_comes_back_with_its_values_and_its_text) {
+TEST(ControllerStore, restores_an_object_with_its_values_and_its_text) {
   const Directory dir;
   const Object written[] = {service("a"), service("b")};
   ASSERT_TRUE(opened(dir).write(written));
@@ -163,7 +163,7 @@ TEST(ControllerStore, an_object_comes_back_with_its_values_and_its_text) {
   EXPECT_EQ(*store.version(), 7u);
 }
 
-TEST(ControllerStore, an_object_is_removed_with_its_records_and_no_other) {
+TEST(ControllerStore, removes_an_object_with_its_records_and_no_other_object) {
   const Directory dir;
   ControllerStore store = opened(dir);
   const Object written[] = {service("a"), service("b")};
@@ -181,7 +181,7 @@ TEST(ControllerStore, an_object_is_removed_with_its_records_and_no_other) {
   EXPECT_EQ(*store.version(), 8u);
 }
 
-TEST(ControllerStore, an_object_that_no_version_wrote_is_an_error) {
+TEST(ControllerStore, fails_on_an_object_that_no_version_can_have_written) {
   for (const char* change : {"UPDATE object SET kind = 'Serivce'", "UPDATE object SET labels = '[1'",
                              "UPDATE object SET annotations = '{\"texts\":{\"a\":1}}'",
                              "UPDATE object SET spec = CAST(x'ff' AS TEXT)"}) {
@@ -195,7 +195,7 @@ TEST(ControllerStore, an_object_that_no_version_wrote_is_an_error) {
   }
 }
 
-TEST(ControllerStore, an_event_of_a_later_version_is_left_out_and_a_damaged_one_is_an_error) {
+TEST(ControllerStore, leaves_out_an_event_of_a_later_version_and_fails_on_a_damaged_one) {
   const Directory dir;
   std::vector<KeptEvent> events(3);
   for (size_t i = 0; i < events.size(); ++i) events[i].key.uid = fmt::format("u{}", i);
@@ -208,7 +208,7 @@ TEST(ControllerStore, an_event_of_a_later_version_is_left_out_and_a_damaged_one_
   EXPECT_FALSE(opened(dir).all<KeptEvent>());
 }
 
-TEST(ControllerStore, a_removed_event_is_the_one_of_its_object_and_reason) {
+TEST(ControllerStore, removes_the_event_with_the_given_object_and_reason) {
   const Directory dir;
   ControllerStore store = opened(dir);
   std::vector<KeptEvent> events(2);
@@ -218,7 +218,7 @@ TEST(ControllerStore, a_removed_event_is_the_one_of_its_object_and_reason) {
   EXPECT_THAT(*store.all<KeptEvent>(), ElementsAre(events[1]));
 }
 
-TEST(ControllerStore, a_token_with_an_unknown_role_is_a_viewers) {
+TEST(ControllerStore, gives_a_token_with_an_unknown_role_the_rights_of_a_viewer) {
   const Directory dir;
   const Token token{.name = "ci",
                     .role = http::Role::operate,
@@ -234,7 +234,7 @@ TEST(ControllerStore, a_token_with_an_unknown_role_is_a_viewers) {
   EXPECT_THAT(*opened(dir).all<Token>(), IsEmpty());
 }
 
-TEST(ControllerStore, a_file_of_another_schema_is_refused_with_the_option_that_helps) {
+TEST(ControllerStore, rejects_a_file_of_another_schema_and_names_the_option_that_helps) {
   const Directory dir;
   {
     const sqlite::Schema newer{"controller database", "--state", ControllerStore::schema_version + 1,
@@ -263,7 +263,7 @@ std::map<std::string, size_t> audited(ControllerStore& store) {
   return out;
 }
 
-TEST(ControllerStore, a_caller_with_many_audit_records_displaces_its_own) {
+TEST(ControllerStore, deletes_the_callers_own_audit_records_if_it_has_many) {
   const Directory dir;
   ControllerStore store = opened(dir);
   store.limit_audit(40);
@@ -277,7 +277,7 @@ TEST(ControllerStore, a_caller_with_many_audit_records_displaces_its_own) {
   EXPECT_THAT(audited(store), ElementsAre(Pair("anonymous", 17), Pair("root", 5), Pair("uid 1001", 18)));
 }
 
-TEST(ControllerStore, a_user_has_one_part_of_the_audit_in_all_its_slices) {
+TEST(ControllerStore, counts_all_slices_of_a_user_as_one_caller_in_the_audit) {
   const Directory dir;
   ControllerStore store = opened(dir);
   store.limit_audit(40);
@@ -286,7 +286,7 @@ TEST(ControllerStore, a_user_has_one_part_of_the_audit_in_all_its_slices) {
   EXPECT_EQ(audited(store).at("uid 1001"), 10u);
 }
 
-TEST(ControllerStore, a_quarter_of_the_audit_is_kept_for_root) {
+TEST(ControllerStore, keeps_a_quarter_of_the_audit_for_root) {
   const Directory dir;
   ControllerStore store = opened(dir);
   store.limit_audit(40);
@@ -309,7 +309,7 @@ TEST(ControllerStore, counts_the_audit_records_again_after_a_restart) {
   EXPECT_THAT(audited(store), ElementsAre(Pair("uid 1000", 35), Pair("uid 1001", 5)));
 }
 
-TEST(ControllerStore, a_caller_with_many_answers_displaces_none_of_a_caller_with_few) {
+TEST(ControllerStore, never_deletes_answers_of_a_caller_with_few_for_one_with_many) {
   const Directory dir;
   ControllerStore store = opened(dir);
   const auto write = [&](const std::string& caller, int number) {

@@ -1,5 +1,5 @@
-// The columns of objects, tokens and events in controller.db (sqlite/rows.h). The spec and the status of an
-// object that was read are unread texts: its kind, a column before them, decides their types.
+// The columns of objects, tokens and events in controller.db (sqlite/rows.h). When an object is read, its
+// spec and its status remain unparsed texts; its kind, which is an earlier column, determines their types.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace carve::controller {
 
-// A map of texts as one column, in JSON.
+// A map of texts, stored as JSON in one column.
 template <class Map>
 struct TextsColumn {
   Map& texts;
@@ -69,7 +69,7 @@ struct TextColumn<objects::Kind> {
   }
 };
 
-// A role that is not known here has the rights of a viewer.
+// An unknown role has the rights of a viewer.
 template <>
 struct TextColumn<http::Role> {
   static std::string text(http::Role role) { return std::string(controller::text(role)); }

@@ -1,4 +1,4 @@
-// Destination of the records that the service reconciler writes. Each call is one transaction.
+// The destination of the service reconciler's records. Each call is one transaction.
 #pragma once
 
 #include "controller/store/stored_records.h"
@@ -9,7 +9,7 @@ namespace carve::controller {
 class WorkloadJournal {
  public:
   virtual ~WorkloadJournal() = default;
-  // Writes the record with its revision, and deletes all but the newest `kept` revisions and those of
+  // Writes the record with its revision, and deletes all revisions except the newest `kept` and those of
   // replicas.
   virtual Outcome<void> write(const WorkloadRecord&, const RevisionRecord&, unsigned kept) = 0;
   virtual Outcome<void> write(const WorkloadRecord&) = 0;

@@ -1,7 +1,7 @@
-// A machine for tests of the service reconciler: agents that grant slices up to a capacity, programs that run
-// until they are ended, an endpoint. A node may be silent: its agent does not respond, and its programs keep
-// running. Each call may be the last one before the controller is killed (`calls_left`): then it has its
-// effect or not, by `last_has_effect`, and throws Killed.
+// A simulated machine for tests of the service reconciler, with agents that grant slices up to a capacity,
+// programs that run until they are stopped, and an endpoint. A node may be silent: its agent does not
+// respond, but its programs keep running. Each call may be the last one before the controller is killed
+// (`calls_left`). The last call takes effect if `last_has_effect` is set, and throws Killed.
 #pragma once
 
 #include <algorithm>
@@ -18,41 +18,41 @@ struct Killed {};
 struct EffectsFake final : Effects {
   struct Program {
     ObservedProgram seen;
-    unsigned starts = 0;  // Starts of this attempt; more than one is an error of the loop.
+    unsigned starts = 0;  // Starts of this attempt. More than one is a bug in the reconciler.
   };
   Ns now = 0;
-  unsigned capacity = 1000;      // In slices.
+  unsigned capacity = 1000;      // Number of slices.
   std::string device = "GPU-1";  // Device of each slice.
   std::vector<std::string> nodes{"n1"};
-  std::set<std::string> silent_nodes;  // They grant nothing.
+  std::set<std::string> silent_nodes;  // Nodes whose agents do not respond.
   bool loses_answers = false;          // A slice is granted, but the response is lost.
-  int calls_left = -1;                 // Calls before the kill; negative if it is not killed.
+  int calls_left = -1;                 // Calls before the kill; negative for no kill.
   bool last_has_effect = true;
   bool refuses_resize = false;
-  bool fits_nowhere = false;                      // No trial placement finds room.
+  bool fits_nowhere = false;                      // If set, no trial placement finds room.
   std::map<std::string, ObservedSlice> live;      // Keyed by name.
   std::map<std::string, std::string> node_of;     // Keyed by slice name.
   std::map<std::string, std::string> granted_by;  // Name by request id, including ended slices.
   std::map<std::string, Program> programs;        // Keyed by slice.
   std::map<std::string, workload::EndpointState> servers;
   std::optional<EndpointLoad> carried;  // Load of each endpoint.
-  std::string taken_port;               // Why no endpoint can be set up.
+  std::string taken_port;               // Why no endpoint can be set up; empty if it can.
   std::string broken_proxy;             // Why publish() fails; empty if it succeeds.
   std::set<uint32_t> open_ports;        // Ports whose probes succeed.
-  std::set<uint32_t> foreign_ports;     // Ports with a listener that is not one of the machine's programs.
+  std::set<uint32_t> foreign_ports;     // Ports on which other programs listen.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
-  std::string refuses_start;  // Why no program can be started.
-  // Started programs are not executed before execute_all(). They count as begun if `begins`; until then
-  // SIGTERM has no effect.
+  std::string refuses_start;  // Why no program can be started; empty if it can.
+  // If `delays_programs` is set, started programs are not executed before execute_all(). If `begins` is set,
+  // they count as begun; until then SIGTERM has no effect on them.
   bool delays_programs = false, begins = false;
   std::map<std::string, ObservedProgram> delayed;  // Keyed by slice.
   unsigned secrets = 0;
   std::map<std::string, ProgramOwner> kept_owners;  // Keyed by program.
   unsigned read_owners = 0;
-  std::map<std::string, ProgramStart> starts;  // The last start, keyed by program.
+  std::map<std::string, ProgramStart> starts;  // Last start of each program.
 
-  // Runs the call if it is to have its effect; throws afterwards if it is the last one.
+  // Runs the call if it is to take effect. If it is the last call, throws afterwards.
   template <class Act>
   void call(Act act) {
     const bool is_last = calls_left == 0;
@@ -118,7 +118,7 @@ struct EffectsFake final : Effects {
     if (!refuses_start.empty()) return failure(FailureKind::failed_precondition, "{}", refuses_start);
     call([&] {
       Program& p = programs[start.slice];
-      if (p.seen.attempt >= start.attempt) return;  // As carve-supervise does.
+      if (p.seen.attempt >= start.attempt) return;  // Like carve-supervise.
       if (p.seen.state == workload::ProgramState::running) started_twice.insert(start.slice);
       const ObservedProgram executed{
           .state = workload::ProgramState::running, .attempt = start.attempt, .started_at = now};

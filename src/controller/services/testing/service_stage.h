@@ -24,7 +24,7 @@ struct ServiceStage : StoreStage {
     restart();
   }
 
-  // Keeps the state that a new controller finds: the database and the machine.
+  // Restarts the controller; the database and the machine keep their state.
   void restart() {
     reconciler.reset();
     open();
@@ -41,7 +41,7 @@ struct ServiceStage : StoreStage {
     ASSERT_TRUE(
         objects->update(key, [](Object& o) -> Outcome<void> { return o.is_ending = true, Outcome<void>(); }));
   }
-  // Runs turns until nothing changes for a while; the clock advances by a second per turn.
+  // Runs turns until nothing changes for a while. The clock advances by one second per turn.
   void settle(int turns = 60) {
     for (int i = 0; i < turns; ++i) {
       reconciler->reconcile(machine.now);
@@ -60,7 +60,7 @@ struct ServiceStage : StoreStage {
   }
 };
 
-// Returns a service with a port, whose replicas have 20 % of a device.
+// Returns a service with a port whose replicas have 20 % of a device.
 inline objects::ServiceSpec sample_spec(uint32_t replicas, std::string command = "serve",
                                         std::string memory = "4GiB") {
   return {.replicas = replicas,

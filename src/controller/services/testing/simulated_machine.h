@@ -1,6 +1,6 @@
-// The effects and the journals of a service reconciler over a SimulatedWorld, for one service. Each call is a
-// step, after which the controller may be killed. The next controller finds the written records and the
-// completed effects.
+// The effects and journals of a service reconciler for one service in a SimulatedWorld. Each call is a step,
+// after which the controller may be killed. The next controller finds the written records and the completed
+// effects.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
  public:
   explicit SimulatedMachine(SimulatedWorld& world) : world_(world) {}
 
-  // The controller is killed after `steps` steps; 0 for never.
+  // Kills the controller after `steps` steps, or never if `steps` is 0.
   void limit_steps(unsigned steps) { steps_left_ = steps; }
 
   // The contents of controller.db.
@@ -40,7 +40,7 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
             static_cast<uint32_t>(std::stoul(slice.substr(second + 1)))};
   }
 
-  // Journal.
+  // Functions of Journal.
   Outcome<void> write(std::span<const Object> written) override {
     for (const Object& object : written) objects[object.key] = object;
     step();
@@ -52,7 +52,7 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
     return {};
   }
 
-  // WorkloadJournal.
+  // Functions of WorkloadJournal.
   Outcome<void> write(const WorkloadRecord& record, const RevisionRecord& revision, unsigned kept) override {
     workloads[record.uid] = record;
     revisions[{revision.uid, revision.revision}] = revision;
@@ -83,7 +83,7 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
     return {};
   }
 
-  // Effects.
+  // Functions of Effects.
   Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const Amounts&) override {
     std::vector<std::string> out;
     for (size_t i = 0; i < world_.agents.size(); ++i)
@@ -112,8 +112,8 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
   Outcome<void> end_slice(const std::string& node, const std::string& slice) override {
     const ReplicaId id = id_of(slice);
     require_retired(id);
-    world_.require(world_.programs[id].state != ProgramState::running, "a slice is ended under its program",
-                   id);
+    world_.require(world_.programs[id].state != ProgramState::running,
+                   "a slice is ended while its program runs", id);
     world_.end_slice(agent_of(node), id);
     step();
     return {};
@@ -132,7 +132,7 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
   Outcome<void> start(const ProgramStart& start) override {
     const ReplicaId id = id_of(start.slice);
     world_.require(world_.programs[id].state != ProgramState::running,
-                   "a program is started beside one that runs", id);
+                   "a program is started while another one runs", id);
     if (world_.chance(4))
       world_.late_supervisors.push_back({id, start.attempt});
     else
@@ -142,7 +142,8 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
   }
   Outcome<void> terminate(const std::string& slice) override {
     require_retired(id_of(slice));
-    if (world_.chance(2)) world_.end_program(id_of(slice));  // Otherwise it ignores SIGTERM, or ends later.
+    if (world_.chance(2))
+      world_.end_program(id_of(slice));  // Otherwise the program ignores SIGTERM or ends later.
     step();
     return {};
   }
@@ -186,7 +187,7 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
     for (const ReplicaId& id : served) {
       EndpointState& state = world_.endpoint[id];
       world_.require(state == EndpointState::serving || world_.answers_probe(id),
-                     "a replica is published that is not ready", id);
+                     "a replica that is not ready is published", id);
       state = EndpointState::serving;
     }
     step();
@@ -211,7 +212,7 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
   void require_retired(ReplicaId id) {
     const auto record = replicas.find(id);
     world_.require(record != replicas.end() && record->second.retired_ns != 0,
-                   "a replica is ended that was not retired", id);
+                   "a replica that was not retired is ended", id);
   }
 
   // Checks a change of a replica's record.
@@ -223,9 +224,10 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
                    "the only ready replica of an ordinal is superseded", id);
   }
 
-  // Returns whether a replica that is retired gives way to another one of its ordinal. The document has the
-  // ordinal. One of the current revision is retired for nothing else; one of an old revision may also be
-  // retired because the rollout allows it, but then no other of an old revision is left.
+  // Returns whether a replica is retired in favour of another replica with its ordinal, which is in the
+  // document. A replica of the current revision may be retired for no other reason. A replica of an old
+  // revision may also be retired because the rollout allows it, but then no other replica of an old revision
+  // is left.
   bool gives_way(ReplicaId id) const {
     for (const auto& [key, object] : objects) {
       if (key.kind != objects::Kind::service) continue;
@@ -240,8 +242,8 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
     return false;
   }
 
-  // Returns whether another replica of the ordinal runs and is not retired. A replica published by the last
-  // controller counts as ready until its probes fail, so it may not answer yet.
+  // Returns whether another replica with the ordinal runs and is not retired. A replica that the previous
+  // controller published counts as ready until its probes fail, so it may not answer yet.
   bool has_other(ReplicaId id) const {
     return std::ranges::any_of(replicas, [&](const auto& entry) {
       const auto program = world_.programs.find(entry.first);

@@ -1,6 +1,6 @@
-// The world that outlives a controller of one service, for simulations: agents with their slices, programs
-// with their attempts, the endpoint. Agents lose requests, answers, or time; each fault is drawn from one
-// seed. The world keeps the first property that was broken.
+// The environment of a controller with one service, for simulations: agents with their slices, programs with
+// their attempts, and the endpoint, all of which outlive the controller. Agents lose or delay requests and
+// answers; all faults are drawn from one seed. The world records the first property that was violated.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,18 @@ using workload::ReplicaId;
 using workload::second_ns;
 
 struct SimulatedRequest {
-  bool ends = false;  // Otherwise it requests the slice.
+  bool ends = false;  // Ends the slice; otherwise requests it.
   ReplicaId id;
-  std::string request;  // Its id.
+  std::string request;  // Id of the request.
 };
 
 struct SimulatedAgent {
   size_t capacity = 4;
   bool answers = true;
-  bool is_drained = false;                  // It grants no slice, and its replicas move.
-  std::map<ReplicaId, std::string> slices;  // With the granted request.
-  std::set<std::string> granted;            // All requests, including those of ended slices.
-  std::deque<SimulatedRequest> late;        // Received but not carried out.
+  bool is_drained = false;                  // The node grants no slices, and its replicas move.
+  std::map<ReplicaId, std::string> slices;  // Slices with their granted requests.
+  std::set<std::string> granted;            // All granted requests, including those of ended slices.
+  std::deque<SimulatedRequest> late;        // Requests received but not carried out.
 };
 
 struct SimulatedProgram {
@@ -56,7 +56,7 @@ class SimulatedWorld {
 
   bool chance(unsigned one_in) { return faults && dice() % one_in == 0; }
 
-  // Keeps the first broken property.
+  // Records the first violated property.
   void require(bool holds, const char* property, ReplicaId id) {
     if (!holds && violation.empty())
       violation = fmt::format("at {} s: {}: {}-{}", now / second_ns, property, id.revision, id.index);
@@ -78,7 +78,8 @@ class SimulatedWorld {
     return std::ranges::any_of(agents, [&](const auto& agent) { return agent.slices.contains(id); });
   }
 
-  // A supervisor begins an attempt once, in the replica's slice, if it gets the replica's lock.
+  // Begins an attempt if it was not begun before, in the replica's slice, and if the supervisor gets the
+  // replica's lock.
   void supervise(ReplicaId id, uint32_t attempt) {
     SimulatedProgram& program = programs[id];
     if (!has_slice(id) || program.attempt >= attempt || program.state == ProgramState::running) return;
@@ -106,22 +107,22 @@ class SimulatedWorld {
     for (; !agent.late.empty(); agent.late.pop_front()) carry_out(agent, agent.late.front());
   }
 
-  // Checks the invariants that always hold.
+  // Checks the invariants that must always hold.
   void check() {
     std::set<ReplicaId> seen;
     for (const SimulatedAgent& agent : agents)
       for (const auto& [id, request] : agent.slices)
-        require(seen.insert(id).second, "two slices of one replica", id);
+        require(seen.insert(id).second, "one replica has two slices", id);
     for (const auto& [id, program] : programs)
       if (program.state == ProgramState::running)
-        require(seen.contains(id), "a program without its slice", id);
+        require(seen.contains(id), "a program runs without its slice", id);
   }
 
   std::mt19937 dice;
   bool faults = true;
   Ns now = 1000 * second_ns;
   bool has_port = true;
-  std::string violation;  // The first one; empty if none.
+  std::string violation;  // The first violated property; empty if none.
 
   std::vector<SimulatedAgent> agents{3};
   std::map<ReplicaId, SimulatedProgram> programs;
@@ -129,8 +130,8 @@ class SimulatedWorld {
   std::map<ReplicaId, EndpointState> endpoint;
 
  private:
-  // An agent carries out requests in the order of their arrival. A request or its answer may be lost, and a
-  // request may be delayed.
+  // Receives a request. An agent carries out requests in the order of arrival. A request or its answer may be
+  // lost, and a request may be delayed.
   SimulatedAnswer receive(size_t index, const SimulatedRequest& request) {
     SimulatedAgent& agent = agents[index];
     const bool is_lost = chance(8);
