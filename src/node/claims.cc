@@ -16,8 +16,8 @@ std::string file_of(const std::string& folder, const Device& device) {
   return folder + "/" + text(device.uuid);
 }
 
-// Returns the process that holds a lock on the file, which this user cannot open; empty if none does. A line
-// of /proc/locks is "1: FLOCK  ADVISORY  WRITE 1234 00:1a:567 0 EOF".
+// Returns the process that holds a lock on the file, which this user cannot open; empty if there is none. A
+// line of /proc/locks looks like "1: FLOCK ADVISORY WRITE 1234 00:1a:567 0 EOF".
 std::string holder_of(const std::string& file) {
   struct stat info {};
   if (stat(file.c_str(), &info) != 0) return {};
@@ -49,7 +49,7 @@ Outcome<std::vector<os::Fd>> claim(const std::vector<Device>& devices, const std
                                    const std::string& roots) {
   std::vector<os::Fd> held;
   if (devices.empty()) return held;
-  // Other users may see which devices are claimed, but cannot open the files.
+  // Other users may see which devices are claimed but cannot open the files.
   if (const auto made = os::make_directory(folder, 0755); !made) return tl::unexpected(made.error());
   for (const Device& device : devices) {
     const std::string what = fmt::format("device {} ({})", device.index, text(device.uuid));

@@ -25,7 +25,7 @@ struct Claims : testing::Test {
   std::string roots() const { return folder + "/roots"; }
 };
 
-TEST_F(Claims, a_device_is_claimed_by_one_agent_which_the_refusal_names) {
+TEST_F(Claims, are_held_by_one_agent_and_a_rejection_names_it) {
   {
     const auto first = claim({devices[1]}, own(), roots());
     ASSERT_TRUE(first) << first.error().message;
@@ -37,7 +37,7 @@ TEST_F(Claims, a_device_is_claimed_by_one_agent_which_the_refusal_names) {
   EXPECT_TRUE(claim(devices, own(), roots())) << "a claim ends with its process";
 }
 
-TEST_F(Claims, of_root_bind_every_user_and_those_of_others_do_not_bind_root) {
+TEST_F(Claims, of_root_bind_every_user_but_claims_of_users_do_not_bind_root) {
   const auto of_root = claim({devices[0]}, roots(), roots());
   ASSERT_TRUE(of_root);
   const auto refused = claim(devices, own(), roots());
@@ -48,7 +48,7 @@ TEST_F(Claims, of_root_bind_every_user_and_those_of_others_do_not_bind_root) {
   EXPECT_TRUE(claim({devices[1]}, roots(), roots()));
 }
 
-// Another user can neither open a claim to lock it first, nor take the names of earlier releases.
+// Another user can neither open a claim to lock it first nor occupy the file names of earlier releases.
 TEST_F(Claims, cannot_be_taken_by_another_user) {
   ASSERT_TRUE(claim(devices, own(), roots()));
   for (const auto& file : std::filesystem::directory_iterator(own())) {
@@ -66,13 +66,13 @@ TEST_F(Claims, cannot_be_taken_by_another_user) {
   EXPECT_TRUE(claim(devices, own(), roots()));
 }
 
-TEST_F(Claims, a_folder_that_others_may_change_is_refused) {
+TEST_F(Claims, are_rejected_in_a_folder_that_others_may_change) {
   ASSERT_EQ(mkdir(own().c_str(), 0700), 0);
   ASSERT_EQ(chmod(own().c_str(), 0777), 0);
   EXPECT_FALSE(claim(devices, own(), roots()));
 }
 
-TEST_F(Claims, a_simulated_set_has_one_agent_whatever_path_names_it) {
+TEST_F(Claims, allow_one_agent_per_simulated_set_whatever_its_path) {
   const std::string set = folder + "/sim", link = folder + "/link";
   ASSERT_EQ(mkdir(set.c_str(), 0755), 0);
   ASSERT_EQ(symlink(set.c_str(), link.c_str()), 0);
@@ -84,7 +84,7 @@ TEST_F(Claims, a_simulated_set_has_one_agent_whatever_path_names_it) {
               HasSubstr("process " + std::to_string(getpid()) + ", has the simulated devices"));
 }
 
-TEST_F(Claims, nothing_is_claimed_without_a_device) {
+TEST_F(Claims, are_not_made_without_a_device) {
   EXPECT_TRUE(claim({}, "/nowhere/at/all", roots()));
   EXPECT_EQ(claims_folder({.uid = 0}), "/run/carve/claims");
   EXPECT_EQ(claims_folder({.uid = 7, .xdg_runtime_dir = "/run/user/7"}), "/run/user/7/carve/claims");

@@ -1,5 +1,5 @@
-// The figures of a device's arbitration, for display: granted, achieved, waited. They are values, copied out
-// of the arbiter's thread.
+// The figures of a device's arbitration for display: granted, achieved, waited. They are values copied out of
+// the arbiter's thread.
 #pragma once
 
 #include <vector>
@@ -13,11 +13,11 @@ struct SliceCompute {
   uint64_t slice = 0;  // The ledger's id.
   api::PartCompute figures;
   uint64_t overlapped_ns = 0;   // Charged time during which other slices also had work.
-  uint64_t unsupported_ns = 0;  // Claimed then, but not shown by the driver and not charged.
+  uint64_t unsupported_ns = 0;  // Claimed meanwhile, but neither confirmed by the driver nor charged.
 };
 
 struct DeviceCompute {
-  bool arbitrated = false;  // A share on it is enforced.
+  bool arbitrated = false;  // Whether a share on it is enforced.
   api::DeviceCompute figures;
   std::vector<SliceCompute> slices;
 };

@@ -24,8 +24,8 @@ void EventLog::add(Event event) {
   ++of_owner_[event.owner];
   events_.push_back(std::move(event));
   if (events_.size() > max_events) make_room();
-  const Event added = events_.back();  // A copy: a subscriber may add an event.
-  // A subscriber that is added during these calls has a larger key than `last` and is not called.
+  const Event added = events_.back();  // A copy, because a subscriber may add an event.
+  // A subscriber added during these calls has a key above `last` and is not called.
   const uint64_t last = next_subscriber_;
   for (auto at = subscribers_->begin(); at != subscribers_->end() && at->first < last;) {
     const uint64_t key = at->first;

@@ -1,10 +1,10 @@
-// The newest events of this agent, with numbers and subscribers. It has room for 1,000. Beyond that, the
-// oldest event of the user with the most events is dropped, so that no user's events push out those of
-// others. The first event of an agent has the number 1; numbers increase by one. The next agent begins at 1
-// again, so an event's id has a generation before the number: "1764003600123456789-17", where the generation
-// is the start of the agent in UTC ns.
+// The newest 1,000 events of this agent, with numbers and subscribers. Beyond that limit, the oldest event of
+// the user with the most events is dropped, so that one user's events do not displace those of others.
+// Numbers start at 1 and increase by one. The next agent starts at 1 again, so an event's id has a generation
+// before the number: "1764003600123456789-17", where the generation is the start of the agent in UTC ns.
 //
-// It has no clock and no lock: only the agent's loop uses it, and the time of an event is an argument.
+// It has neither a clock nor a lock: it is used only on the agent's loop, and the time of an event is an
+// argument.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Event {
   std::string slice;  // Empty if the event is about the agent as a whole.
   std::string text;
   std::optional<uint32_t> owner = {};  // The uid that owned the slice when the event happened.
-  uint64_t slice_id = 0;               // The slice's usage record; 0 if no slice is known.
+  uint64_t slice_id = 0;               // Id of the slice's usage record; 0 if no slice is known.
   uint64_t number = 0;                 // Set by the log.
 };
 
@@ -39,18 +39,18 @@ class EventLog {
 
   // Stores the event under the next number and calls the subscribers.
   void add(Event event);
-  // Calls `subscriber` for each later event, until the returned value is destroyed. A subscriber may end its
+  // Calls `subscriber` for each later event until the returned value is destroyed. A subscriber may end its
   // own subscription and others.
   [[nodiscard]] std::shared_ptr<void> subscribe(Subscriber subscriber);
 
-  // The kept events, oldest first.
+  // Iterates over the kept events, oldest first.
   auto begin() const { return events_.begin(); }
   auto end() const { return events_.end(); }
   size_t size() const { return events_.size(); }
 
   std::string id(const Event& event) const;
-  // Returns the number of the last event that a caller saw. "" and "0" give 0, so that all kept events
-  // follow. "17" is that number of this agent. Fails with `gone` if an event after the number is no longer
+  // Returns the number of the last event that a caller has seen. "" and "0" mean 0, so that all kept events
+  // follow. "17" means that number of this agent. Fails with `gone` if an event after the number is no longer
   // kept, and with `invalid_argument` if the text is not an id of this log. An id of another generation
   // counts as before number 1.
   Outcome<uint64_t> last_seen(std::string_view id) const;
@@ -59,16 +59,17 @@ class EventLog {
   using Subscribers = std::map<uint64_t, Subscriber>;
 
   uint64_t generation_;
-  // Removes the oldest event of the owner that has the most. The events of the agent as a whole count as one
-  // owner.
+  // Removes the oldest event of the owner with the most events. Events of the agent as a whole count as those
+  // of one owner.
   void make_room();
 
   uint64_t newest_ = 0;
-  uint64_t newest_removed_ = 0;  // The highest number of a dropped event.
+  uint64_t newest_removed_ = 0;  // Highest number of a dropped event.
   std::deque<Event> events_;
   std::map<std::optional<uint32_t>, size_t> of_owner_;  // Number of events by owner.
   uint64_t next_subscriber_ = 0;
-  std::shared_ptr<Subscribers> subscribers_;  // Subscriptions point to it weakly; they may outlive the log.
+  std::shared_ptr<Subscribers>
+      subscribers_;  // Subscriptions hold weak pointers, because they may outlive the log.
 };
 
 }  // namespace carve::node

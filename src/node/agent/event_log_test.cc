@@ -16,7 +16,7 @@ EventLog log_of(size_t events) {
   return log;
 }
 
-TEST(EventLog, keeps_the_newest_1000_events_under_numbers_from_1) {
+TEST(EventLog, keeps_the_newest_1000_events_and_numbers_them_from_1) {
   const EventLog log = log_of(max_events + 234);
   EXPECT_EQ(log.size(), max_events);
   uint64_t number = 235;
@@ -28,7 +28,7 @@ TEST(EventLog, keeps_the_newest_1000_events_under_numbers_from_1) {
   EXPECT_EQ(log.id(*log.begin()), "70-235");
 }
 
-TEST(EventLog, the_events_of_one_user_do_not_push_out_those_of_others) {
+TEST(EventLog, does_not_drop_events_of_others_for_one_user_with_many) {
   EventLog log(generation);
   log.add({1, "", "the agent's"});
   log.add({2, "b", "of another user", 2000});
@@ -36,12 +36,13 @@ TEST(EventLog, the_events_of_one_user_do_not_push_out_those_of_others) {
   EXPECT_EQ(log.size(), max_events);
   EXPECT_EQ(log.begin()->text, "the agent's");
   EXPECT_EQ(std::next(log.begin())->text, "of another user");
-  EXPECT_EQ(std::next(log.begin(), 2)->number, 2 * max_events + 5) << "the loud user's oldest gave way";
+  EXPECT_EQ(std::next(log.begin(), 2)->number, 2 * max_events + 5)
+      << "the oldest event of the loud user was dropped";
   EXPECT_EQ(log.last_seen("2").error().kind, FailureKind::gone) << "events behind it are missing";
   EXPECT_EQ(log.last_seen(fmt::format("{}", 2 * max_events + 4)).value(), 2 * max_events + 4);
 }
 
-TEST(EventLog, says_from_where_a_watch_continues) {
+TEST(EventLog, returns_the_number_after_which_a_watch_continues) {
   const struct {
     size_t events;
     const char* id;
@@ -86,7 +87,7 @@ TEST(EventLog, says_from_where_a_watch_continues) {
               HasSubstr("the oldest kept one is 70-10"));
 }
 
-TEST(EventLog, tells_its_subscribers_until_they_leave) {
+TEST(EventLog, calls_its_subscribers_until_they_unsubscribe) {
   EventLog log = log_of(3);
   std::vector<uint64_t> first, second;
   auto one = log.subscribe([&](const Event& e) { first.push_back(e.number); });
@@ -98,7 +99,7 @@ TEST(EventLog, tells_its_subscribers_until_they_leave) {
   EXPECT_THAT(second, ElementsAre(4, 5));
 }
 
-TEST(EventLog, a_subscriber_may_end_subscriptions_add_events_and_subscribe) {
+TEST(EventLog, allows_subscribers_to_end_subscriptions_add_events_and_subscribe) {
   EventLog log = log_of(0);
   std::vector<uint64_t> seen, late;
   std::shared_ptr<void> self, other, added;
@@ -116,7 +117,7 @@ TEST(EventLog, a_subscriber_may_end_subscriptions_add_events_and_subscribe) {
   EXPECT_THAT(late, ElementsAre(3));
 }
 
-TEST(EventLog, may_end_before_its_subscriptions) {
+TEST(EventLog, may_be_destroyed_before_its_subscriptions) {
   std::shared_ptr<void> subscription;
   {
     EventLog log = log_of(1);

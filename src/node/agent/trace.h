@@ -1,4 +1,4 @@
-// The arbiter's record of its decisions, for display: which slice ran when. Values only.
+// The arbiter's record of which slice ran when, for display. Contains only values.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace carve::node {
 
-// The kind of a slice's span on a device. Only `overrun` overlaps other slices' leases.
+// The kind of a slice's span on a device. Only `overrun` overlaps with other slices' leases.
 enum class SpanKind : uint8_t {
-  lease = 0,      // It had the lease.
-  drain = 1,      // Its lease had ended, but its work had not.
-  wait = 2,       // It had work and no lease.
+  lease = 0,      // The slice had the lease.
+  drain = 1,      // Its lease had ended but its work had not.
+  wait = 2,       // It had work but no lease.
   overrun = 3,    // The drain reached its time limit; other slices ran at the same time.
   switching = 4,  // The device switched to it.
 };

@@ -57,7 +57,7 @@ http::Response events(const RequestContext& a) {
   const auto query = event_query(a.request.query);
   if (!query) return problem(query.error());
   if (!query->watch) return document(list_events(a.agent.events(), a.caller));
-  // A client that reconnects sends the header, and also repeats the query of its first request.
+  // A client that reconnects sends the header and repeats the query of its first request.
   const std::string* last = a.request.headers.find("Last-Event-ID");
   return watch_events(a.agent.events(), a.caller, last != nullptr ? *last : query->after);
 }

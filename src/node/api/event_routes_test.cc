@@ -13,7 +13,7 @@ constexpr uint32_t operators[] = {0};
 const http::Caller root = http::Caller::user(0, {5, 1}, operators);
 const http::Caller user = http::Caller::user(1000, {5, 1}, operators);
 
-// Two events of uid 1000, one of another user with the same name of a slice, and one of the agent.
+// Returns two events of uid 1000, one of another user whose slice has the same name, and one of the agent.
 EventLog some_events() {
   EventLog log(70);
   log.add({1, "a", "granted", 1000, 7});
@@ -23,7 +23,7 @@ EventLog some_events() {
   return log;
 }
 
-// A stream that records what was sent.
+// A stream that records what is sent.
 struct Received final : http::Stream {
   std::vector<std::string> ids;
   bool send(const http::StreamEvent& e) override {
@@ -40,7 +40,7 @@ std::vector<std::string> first_ids(const http::Response& response) {
   return out;
 }
 
-TEST(EventRoutes, a_caller_sees_the_events_of_slices_that_it_owned_then) {
+TEST(EventRoutes, show_a_caller_the_events_of_slices_that_it_owned_at_the_time) {
   const EventLog log = some_events();
   EXPECT_EQ(list_events(log, root).events.size(), 4u);
   const auto seen = list_events(log, user).events;
@@ -49,7 +49,7 @@ TEST(EventRoutes, a_caller_sees_the_events_of_slices_that_it_owned_then) {
   EXPECT_THAT(list_events(log, http::Caller()).events, IsEmpty());
 }
 
-TEST(EventRoutes, a_watch_shows_what_the_list_shows_and_then_each_new_event) {
+TEST(EventRoutes, stream_the_listed_events_and_then_each_new_one) {
   EventLog log = some_events();
   const http::Response all = watch_events(log, root, "");
   EXPECT_THAT(first_ids(all), ElementsAre("70-1", "70-2", "70-3", "70-4"));
@@ -68,7 +68,7 @@ TEST(EventRoutes, a_watch_shows_what_the_list_shows_and_then_each_new_event) {
   EXPECT_THAT(to_user.ids, ElementsAre("70-5", "70-7"));
 }
 
-TEST(EventRoutes, a_watch_resumes_or_is_refused) {
+TEST(EventRoutes, resume_a_watch_or_reject_it) {
   EventLog log = some_events();
   EXPECT_THAT(first_ids(watch_events(log, root, "70-3")), ElementsAre("70-4"));
   EXPECT_THAT(first_ids(watch_events(log, root, "70-4")), IsEmpty());
@@ -79,7 +79,7 @@ TEST(EventRoutes, a_watch_resumes_or_is_refused) {
   EXPECT_THAT(std::get<std::string>(gone.content), HasSubstr("carve:gone"));
 }
 
-TEST(EventRoutes, the_query_is_read_or_refused) {
+TEST(EventRoutes, accept_or_reject_the_query) {
   const struct {
     const char* query;
     bool good, watch;

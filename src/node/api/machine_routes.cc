@@ -109,7 +109,7 @@ http::Response alter_node(const RequestContext& a) {
 
 constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.
 
-// Returns the spans of the last N seconds, for the slices that the caller may see.
+// Returns the spans of the last N seconds of the slices that the caller may see.
 http::Response trace(const RequestContext& a) {
   const auto seconds = queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace has 1 to {} s"});
   if (!seconds) return problem(seconds.error());
@@ -133,7 +133,7 @@ constexpr size_t max_usage_records = 1000;
 constexpr size_t max_usage_ids = 500;
 constexpr uint64_t max_pid = 1 << 22;  // PID_MAX_LIMIT of the kernel.
 
-// "after=ID", "ids=ID,ID,..." or nothing, which means "after=0".
+// Parses "after=ID", "ids=ID,ID,..." or an empty query, which means "after=0".
 struct UsageQuery {
   uint64_t after = 0;
   std::vector<uint64_t> ids;
@@ -179,7 +179,7 @@ http::Response usage(const RequestContext& a) {
 }
 
 // Returns the slice of a process, for a program that identifies its own callers. Pid and start time identify
-// the process also after its end, and the pidfd proves that it lived while its slice was looked up.
+// the process even after its end, and the pidfd proves that it was alive while its slice was looked up.
 http::Response process_slice(const RequestContext& a, const std::string& name) {
   constexpr std::string_view start = "start=";
   const uint64_t pid = id_of(name).value_or(0);
@@ -198,8 +198,8 @@ http::Response process_slice(const RequestContext& a, const std::string& name) {
   const bool may_see = known && (a.caller.may_operate() || a.caller.uid() == owner.st_uid);
   const auto slice = may_see ? a.agent.slice_of(process.pid) : std::nullopt;
   if (!may_see || !os::alive(pidfd))
-    return problem(refuse(FailureKind::not_found,
-                          fmt::format("there is no process {} of yours that started at {}", pid, begun)));
+    return problem(
+        refuse(FailureKind::not_found, fmt::format("you have no process {} that started at {}", pid, begun)));
   return document(api::ProcessSlice{.slice = slice ? slice->name() : ""});
 }
 

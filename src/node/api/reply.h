@@ -1,4 +1,4 @@
-// Common parts of the routes: the caller and its rights, reading and writing documents, and failures as
+// Common parts of the routes: the caller and its rights, parsing and formatting documents, and failures as
 // problem documents (RFC 9457).
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace carve::node {
 
-// A refusal with more fields than a kind and a message.
+// A rejection with more fields than a kind and a message.
 struct Refusal {
   api::Problem problem;
 };
@@ -39,12 +39,12 @@ Reply<T> read(const std::string& body) {
   return *d;
 }
 
-// A number in the query, as in "?devices=3".
+// A number in a query, such as "?devices=3".
 struct QueryNumber {
   std::string_view key;
   unsigned otherwise;        // The value if the query has none.
   unsigned most;             // The maximum; the minimum is 1.
-  std::string_view message;  // The rule, with {} for `most`; part of the refusal.
+  std::string_view message;  // The rule, with {} for `most`; part of the error.
 };
 Reply<unsigned> queried(const std::string& query, const QueryNumber&);
 
@@ -61,17 +61,17 @@ struct RequestContext {
     return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
   }
 
-  // Returns the live slice NAME. A slice that the caller may not see is reported as not found.
+  // Returns the live slice with this name. A slice that the caller may not see is reported as not found.
   Reply<SliceView> named(const std::string& name) const;
 };
 
-// One route. {} in the path is a slice's name.
+// One route. {} in the path stands for a slice's name.
 struct Route {
   const char* method;
   const char* path;
   http::Response (*plain)(const RequestContext&) = nullptr;
   http::Response (*of_slice)(const RequestContext&, const std::string& name) = nullptr;
-  bool from_inside = false;  // A process in that slice may call too, until its program has entered.
+  bool from_inside = false;  // Whether a process in that slice may call before its program has entered.
 };
 std::span<const Route> slice_routes();    // slice_routes.cc: the routes of slices.
 std::span<const Route> machine_routes();  // machine_routes.cc: the routes of the node and its agent.

@@ -7,7 +7,7 @@ namespace {
 
 constexpr QueryNumber devices = {"devices", 2, 16, "a plan empties 1 to {} devices"};
 
-TEST(Reply, a_number_of_the_query_is_read_or_refused_with_what_is_possible) {
+TEST(Reply, accepts_a_number_in_the_query_or_rejects_it_with_the_possible_values) {
   EXPECT_EQ(queried("", devices), 2u);
   EXPECT_EQ(queried("devices=1", devices), 1u);
   EXPECT_EQ(queried("devices=16", devices), 16u);

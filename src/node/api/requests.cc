@@ -18,7 +18,7 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
     const bool same = number ? d.device.index == static_cast<unsigned>(std::stoi(word))
                              : word.size() > 4 && text(d.device.uuid).starts_with(word);
     if (!same) continue;
-    if (number && found != nullptr) continue;  // A lost device may have had the index.
+    if (number && found != nullptr) continue;  // A lost device may have the same index.
     if (found != nullptr)
       return failure(FailureKind::invalid_argument, "'{}' is the prefix of several UUIDs; use a longer one",
                      word.substr(0, 80));
@@ -33,7 +33,7 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
   return found->device.uuid;
 }
 
-// Reads the parts of a request that was placed elsewhere. Their devices exist.
+// Parses the parts of a request that was placed elsewhere, whose devices must exist.
 Outcome<void> read_placed(const Agent& agent, const api::SliceRequest& d, Request& out) {
   if (d.placed.empty()) return {};
   const std::vector<DeviceView> devices = agent.devices();
@@ -49,8 +49,7 @@ Outcome<void> read_placed(const Agent& agent, const api::SliceRequest& d, Reques
   return {};
 }
 
-// Returns the unit, or an error while a change of units is pending, because another slice would delay it
-// further.
+// Returns the unit. Fails while a change of units is pending, because another slice would delay it further.
 Outcome<MemoryUnit> settled_unit(const Setting<MemoryUnit>& unit) {
   if (unit.desired == unit.effective) return unit.effective;
   return failure(FailureKind::failed_precondition,
@@ -60,7 +59,7 @@ Outcome<MemoryUnit> settled_unit(const Setting<MemoryUnit>& unit) {
                  unit.blocked_by.size() == 1 ? "has" : "have");
 }
 
-// Returns the devices of a comma-separated list.
+// Returns the devices in a comma-separated list.
 Outcome<std::vector<Uuid>> listed_devices(const Agent& agent, const std::string& list) {
   std::vector<Uuid> out;
   for (size_t at = 0; !list.empty() && at <= list.size();) {
@@ -89,7 +88,7 @@ Outcome<std::vector<Uuid>> devices_of_models(const Agent& agent, const std::vect
   return out;
 }
 
-// Reads the allowed devices: those that `device` and amounts.device_uuids name, with a model of
+// Parses the allowed devices: those that `device` and amounts.device_uuids name, if their model is in
 // amounts.models.
 Outcome<void> read_devices(const Agent& agent, const api::SliceRequest& d, Request& r) {
   const std::string uuids = fmt::format("{}", fmt::join(d.amounts.device_uuids, ","));
@@ -119,7 +118,7 @@ Outcome<void> read_devices(const Agent& agent, const api::SliceRequest& d, Reque
   return {};
 }
 
-// Returns the unit for amounts in units; other amounts do not depend on it.
+// Returns the unit of amounts in units. Other amounts do not depend on it.
 Outcome<MemoryUnit> unit_for(const Agent& agent, const Amounts& amounts) {
   return amounts.memory_units ? settled_unit(agent.node().memory_unit) : MemoryUnit::gib;
 }
@@ -135,7 +134,7 @@ Outcome<void> read_spill(const api::SliceRequest& d) {
   return {};
 }
 
-// Reads the owner and the holder, which only operators may choose.
+// Parses the owner and the holder, which only operators may set.
 Outcome<void> read_owner(const api::SliceRequest& d, const http::Caller& caller, Request& r) {
   r.owner = d.owner_uid.value_or(*caller.uid());
   const std::string own_account = os::user_name(r.owner);
@@ -143,7 +142,7 @@ Outcome<void> read_owner(const api::SliceRequest& d, const http::Caller& caller,
   if (!caller.may_operate() && (r.owner != caller.uid() || r.account != own_account))
     return failure(
         FailureKind::permission_denied,
-        "{} may create slices for uid {} and the account '{}' only; leave out owner_uid and account",
+        "{} may create slices only for uid {} and the account '{}'; leave out owner_uid and account",
         caller.text(), *caller.uid(), os::user_name(*caller.uid()));
   if (d.holder && !caller.may_operate())
     return failure(FailureKind::permission_denied,

@@ -1,5 +1,5 @@
-// Converts the API's documents into the agent's values: texts become devices, policies and sizes. An invalid
-// text is refused with a message.
+// Converts the API's documents to the agent's values: texts become devices, policies and sizes. Invalid texts
+// are rejected with a message.
 #pragma once
 
 #include "http/caller.h"
@@ -8,7 +8,7 @@
 
 namespace carve::node {
 
-// The refusal of an invalid slot name.
+// Returns the rejection of an invalid slot name.
 tl::unexpected<Failure> no_slot(const std::string& word);
 
 Outcome<Request> to_request(const Agent&, const api::SliceRequest&, const http::Caller&);

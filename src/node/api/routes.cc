@@ -12,8 +12,8 @@
 namespace carve::node {
 namespace {
 
-// Returns the text in place of the pattern's {}, decoded, or no value if the path does not match. Names have
-// no control characters.
+// Returns the decoded text in place of the pattern's {}; no value if the path does not match. Names have no
+// control characters.
 std::optional<std::string> name_in(std::string_view path, std::string_view pattern) {
   const size_t hole = pattern.find("{}");
   if (hole == std::string_view::npos) return path == pattern ? std::optional<std::string>("") : std::nullopt;
@@ -48,7 +48,7 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
                           "the caller is not identified; connect to the agent's unix socket"));
   // The process may have entered a slice since it connected.
   const std::optional<SliceView> now = agent_.slice_of(process->pid);
-  // While the process lives, no other process has its pid, so the slice above is the caller's.
+  // While the process is alive, no other process has its pid, so the slice above is the caller's.
   if (from.has_ended()) return refuse_ended(*process);
   const http::Caller caller = now && from.slice() == nullptr ? from.inside(now->name()) : from;
   const std::string* const inside = caller.slice();
@@ -61,7 +61,7 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
       path_known = true;
       if (request.method != route.method) continue;
       // The process that will execute a slice's program may be a child of the slice's supervisor. It may
-      // enter that slice once. All other processes inside a slice are refused, whatever their uid.
+      // enter that slice once. All other processes inside a slice are rejected, whatever their uid.
       const bool entering =
           route.from_inside && now && !now->entered && now->name() == *name && *inside == *name;
       if (inside != nullptr && !entering)

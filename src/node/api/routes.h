@@ -1,4 +1,4 @@
-// The API's routes (wire/api/FORMAT.md): permissions, documents in and out, and failures as problem
+// The API's routes (wire/api/FORMAT.md): rights, documents in requests and responses, and failures as problem
 // documents.
 #pragma once
 
@@ -8,15 +8,15 @@
 
 namespace carve::node {
 
-// Responds to a caller that the kernel does not identify: it gets the metrics of all slices, and no other
+// Responds to a caller that the kernel does not identify. It may read the metrics of all slices and no other
 // path.
 http::Response answer_metrics(Agent&, const http::Request&);
 
 // The response to bytes that are not an HTTP request.
 http::Response refuse_bytes(unsigned status, std::string detail);
 
-// Identifies the process at the other end of the agent's unix socket, and the slice in which it runs now; no
-// value if the process has ended. The connection keeps that slice if the process leaves it.
+// Identifies the process at the other end of the agent's unix socket and the slice in which it runs now; no
+// value if the process has ended. The connection counts as inside that slice even if the process leaves it.
 std::optional<http::Caller> identify(const Agent&, int socket, std::span<const uint32_t> operators);
 
 class Routes {

@@ -50,17 +50,17 @@ struct RoutesTest : testing::Test {
     return response;
   }
 
-  // The late response of the last request.
+  // Receives the late response to the last request.
   struct Later final : http::LaterAnswer {
     std::optional<http::Response> came;
     void answer(http::Response response) override { came = std::move(response); }
   } later_answer;
-  std::shared_ptr<void> waiting;  // The connection's part of it.
+  std::shared_ptr<void> waiting;  // The part that the connection holds.
 };
 
 std::string body(const http::Response& response) { return std::get<std::string>(response.content); }
 
-// Each route of the tables, with the slice "a" in place of a name.
+// Returns each route of the tables, with the slice "a" in place of a name.
 std::vector<std::pair<std::string, std::string>> every_route() {
   std::vector<std::pair<std::string, std::string>> out;
   for (const std::span<const Route> table : {slice_routes(), machine_routes()})
@@ -72,7 +72,7 @@ std::vector<std::pair<std::string, std::string>> every_route() {
   return out;
 }
 
-// Returns "GET /v1/slices/{}" for each route in the rows of the agent's table in FORMAT.md.
+// Returns "GET /v1/slices/{}" for each route in the agent's table in FORMAT.md.
 std::set<std::string> documented_routes() {
   std::ifstream file(API_FORMAT);
   std::set<std::string> out;
@@ -83,14 +83,14 @@ std::set<std::string> documented_routes() {
   return out;
 }
 
-TEST(Routes, the_format_lists_every_route) {
+TEST(Routes, are_all_listed_in_the_format) {
   std::set<std::string> served;
   for (const std::span<const Route> table : {slice_routes(), machine_routes()})
     for (const Route& route : table) served.insert(fmt::format("{} {}", route.method, route.path));
   EXPECT_EQ(documented_routes(), served);
 }
 
-TEST_F(RoutesTest, a_slice_is_shown_when_the_commands_of_its_processes_are_known) {
+TEST_F(RoutesTest, show_a_slice_when_the_commands_of_its_processes_are_known) {
   agent.inspects_first = true;
   ask(ada, "GET", "/v1/slices/a");
   ASSERT_TRUE(agent.inspected);
@@ -107,11 +107,11 @@ TEST_F(RoutesTest, a_slice_is_shown_when_the_commands_of_its_processes_are_known
 
   agent.inspected = nullptr;
   EXPECT_EQ(ask(bob, "GET", "/v1/slices/a").status, 404u);
-  EXPECT_FALSE(agent.inspected) << "another user costs no inspection";
+  EXPECT_FALSE(agent.inspected) << "a request of another user needs no inspection";
 }
 
-// A connection over TCP without a token is anonymous: it sees nothing and can do nothing.
-TEST_F(RoutesTest, every_route_refuses_an_anonymous_caller) {
+// A TCP connection without a token is anonymous and has no rights.
+TEST_F(RoutesTest, all_reject_an_anonymous_caller) {
   EXPECT_GE(every_route().size(), 20u);
   for (const auto& [method, path] : every_route()) {
     const http::Response response = ask(http::Caller(), method, path, "{}");
@@ -121,7 +121,7 @@ TEST_F(RoutesTest, every_route_refuses_an_anonymous_caller) {
   EXPECT_THAT(agent.calls, IsEmpty());
 }
 
-TEST_F(RoutesTest, every_route_answers_the_operator) {
+TEST_F(RoutesTest, all_answer_the_operator) {
   for (const auto& [method, path] : every_route()) {
     const http::Response response = ask(the_operator, method, path, "{}");
     EXPECT_NE(response.status, 401u) << method << " " << path;
@@ -131,7 +131,7 @@ TEST_F(RoutesTest, every_route_answers_the_operator) {
   }
 }
 
-TEST_F(RoutesTest, a_user_sees_only_its_own_slices) {
+TEST_F(RoutesTest, show_a_user_only_its_own_slices) {
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), HasSubstr("\"name\":\"a\""));
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), Not(HasSubstr("\"name\":\"b\"")));
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices")), HasSubstr("\"name\":\"b\""));
@@ -143,14 +143,14 @@ TEST_F(RoutesTest, a_user_sees_only_its_own_slices) {
   EXPECT_THAT(agent.calls, IsEmpty());
 }
 
-TEST_F(RoutesTest, the_owner_changes_and_stops_a_slice) {
+TEST_F(RoutesTest, allow_the_owner_to_change_and_stop_a_slice) {
   EXPECT_EQ(ask(ada, "PATCH", "/v1/slices/a", R"({"memory_bytes":2147483648,"share_bp":2000})").status, 200u);
   EXPECT_EQ(ask(ada, "DELETE", "/v1/slices/a").status, 200u);
   EXPECT_THAT(agent.calls, ElementsAre(HasSubstr("update 1 memory 2147483648 share 2000 by "),
                                        HasSubstr("stop 1: stopped by ")));
 }
 
-TEST_F(RoutesTest, operations_for_operators_are_rejected_for_users) {
+TEST_F(RoutesTest, reject_users_for_operations_of_operators) {
   const std::pair<const char*, const char*> rows[] = {
       {"PATCH", "/v1/node"}, {"POST", "/v1/slices/a/thaw"}, {"POST", "/v1/slices/a/container"}};
   for (const auto& [method, path] : rows)
@@ -159,7 +159,7 @@ TEST_F(RoutesTest, operations_for_operators_are_rejected_for_users) {
   EXPECT_THAT(agent.calls, IsEmpty());
 }
 
-TEST_F(RoutesTest, a_process_inside_a_slice_may_only_enter_it_once) {
+TEST_F(RoutesTest, allow_a_process_inside_a_slice_only_to_enter_it_once) {
   agent.inside[here.pid] = 1;
   EXPECT_EQ(ask(the_operator, "GET", "/v1/slices").status, 403u);
   EXPECT_EQ(ask(the_operator, "POST", "/v1/slices/b/enter", "{}").status, 403u);
@@ -168,8 +168,8 @@ TEST_F(RoutesTest, a_process_inside_a_slice_may_only_enter_it_once) {
   EXPECT_EQ(ask(the_operator, "POST", "/v1/slices/a/enter", "{}").status, 403u);
 }
 
-TEST_F(RoutesTest, a_process_remains_in_the_slice_in_which_it_connected) {
-  const http::Caller connected = the_operator.inside("a");  // agent.inside no longer has it in a slice.
+TEST_F(RoutesTest, keep_a_process_in_the_slice_in_which_it_connected) {
+  const http::Caller connected = the_operator.inside("a");  // It is not in agent.inside any more.
   for (const auto& [method, path] : every_route())
     EXPECT_EQ(ask(connected, method, path, "{}").status, 403u) << method << " " << path;
   agent.inside[here.pid] = 2;
@@ -177,7 +177,7 @@ TEST_F(RoutesTest, a_process_remains_in_the_slice_in_which_it_connected) {
   EXPECT_THAT(agent.calls, IsEmpty());
 }
 
-TEST_F(RoutesTest, a_caller_that_has_ended_is_refused_by_every_route) {
+TEST_F(RoutesTest, all_reject_a_caller_that_has_ended) {
   const pid_t child = fork();
   if (child == 0) {
     pause();
@@ -198,8 +198,8 @@ TEST_F(RoutesTest, a_caller_that_has_ended_is_refused_by_every_route) {
   EXPECT_THAT(agent.calls, IsEmpty());
 }
 
-// Every caller here is this test's process, so the test looks up its parent, which is in slice b.
-TEST_F(RoutesTest, the_slice_of_a_process_is_shown_to_operators_and_its_own_user) {
+// Every caller in this test is its own process, so it looks up its parent, which is in slice b.
+TEST_F(RoutesTest, show_the_slice_of_a_process_to_operators_and_its_own_user) {
   const os::ProcessId parent = os::stat_of(getppid())->id;
   const auto path = [](const os::ProcessId& of) {
     return fmt::format("/v1/processes/{}?start={}", of.pid, of.start);
@@ -217,7 +217,7 @@ TEST_F(RoutesTest, the_slice_of_a_process_is_shown_to_operators_and_its_own_user
     EXPECT_EQ(ask(the_operator, "GET", std::string("/v1/processes/") + wrong).status, 400u) << wrong;
 }
 
-TEST_F(RoutesTest, a_request_reaches_the_agent_with_owner_and_account) {
+TEST_F(RoutesTest, pass_a_request_to_the_agent_with_owner_and_account) {
   const http::Response response =
       ask(the_operator, "POST", "/v1/slices",
           R"({"name":"c","memory_bytes":1073741824,"account":"ml","labels":{"k":"v"}})");
@@ -232,7 +232,7 @@ constexpr const char* for_a_pod =
     R"({"memory_bytes":1073741824,"lifetime":"explicit",)"
     R"("holder":{"pod":{"namespace":"a","name":"web-0","uid":"0b6c","container":"main"}}})";
 
-TEST_F(RoutesTest, an_operator_creates_a_slice_for_a_container_of_a_pod) {
+TEST_F(RoutesTest, let_an_operator_create_a_slice_for_a_container_of_a_pod) {
   EXPECT_EQ(ask(the_operator, "POST", "/v1/slices", for_a_pod).status, 201u);
   ASSERT_TRUE(agent.granted);
   EXPECT_EQ(text(agent.granted->holder), "pod a/web-0, container main");
@@ -247,7 +247,7 @@ TEST_F(RoutesTest, an_operator_creates_a_slice_for_a_container_of_a_pod) {
     EXPECT_EQ(ask(the_operator, "POST", "/v1/slices", wrong).status, 400u) << wrong;
 }
 
-TEST_F(RoutesTest, a_slice_of_a_pod_shows_it_in_documents_and_metrics) {
+TEST_F(RoutesTest, show_the_pod_of_a_slice_in_documents_and_metrics) {
   agent.living[0].record.slice.holder.pod = PodContainer{"ns", "web-0", "0b6c", "main"};
   EXPECT_THAT(
       body(ask(the_operator, "GET", "/v1/slices/a")),
@@ -260,7 +260,7 @@ TEST_F(RoutesTest, a_slice_of_a_pod_shows_it_in_documents_and_metrics) {
       Not(HasSubstr(R"(slice="b",device="0",uuid="GPU-01000000-0000-0000-0000-000000000000",namespace)")));
 }
 
-TEST_F(RoutesTest, a_slot_is_named_exactly_and_is_the_operators) {
+TEST_F(RoutesTest, require_the_exact_name_of_a_slot_and_an_operator) {
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slots/s017")), HasSubstr(R"("host_path":"/attach/s017")"));
   EXPECT_EQ(ask(ada, "GET", "/v1/slots/s017").status, 403u);
   EXPECT_EQ(ask(the_operator, "GET", "/v1/slots/s17").status, 400u);
@@ -273,7 +273,7 @@ TEST_F(RoutesTest, a_slot_is_named_exactly_and_is_the_operators) {
   EXPECT_THAT(body(ask(the_operator, "POST", "/v1/slices", with_slot)), HasSubstr("there is no slot 's300'"));
 }
 
-TEST_F(RoutesTest, the_slices_of_a_pod_are_listed_by_its_uid) {
+TEST_F(RoutesTest, list_the_slices_of_a_pod_by_its_uid) {
   agent.living[0].record.slice.holder.pod = PodContainer{"ns", "web-0", "0b6c", "main"};
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices?pod=0b6c")), HasSubstr(R"("name":"a")"));
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices?all=true&pod=0b6c")),
@@ -283,13 +283,13 @@ TEST_F(RoutesTest, the_slices_of_a_pod_are_listed_by_its_uid) {
     EXPECT_EQ(ask(the_operator, "GET", std::string("/v1/slices?") + query).status, 400u) << query;
 }
 
-TEST_F(RoutesTest, a_slice_is_released_to_end_when_it_is_empty) {
+TEST_F(RoutesTest, release_a_slice_so_that_it_ends_when_empty) {
   EXPECT_EQ(ask(ada, "DELETE", "/v1/slices/a?when_empty=true").status, 200u);
   EXPECT_THAT(agent.calls, ElementsAre(HasSubstr("release 1: released by ")));
   EXPECT_EQ(ask(ada, "DELETE", "/v1/slices/a?when_empty=false").status, 400u);
 }
 
-TEST_F(RoutesTest, with_kubernetes_as_bookkeeper_only_root_creates_slices) {
+TEST_F(RoutesTest, let_only_root_create_slices_if_kubernetes_manages_them) {
   agent.has_node.bookkeeper = Bookkeeper::kubernetes;
   const http::Response refused = ask(ada, "POST", "/v1/slices", R"({"memory_bytes":1073741824})");
   EXPECT_EQ(refused.status, 403u);
@@ -298,7 +298,7 @@ TEST_F(RoutesTest, with_kubernetes_as_bookkeeper_only_root_creates_slices) {
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/node")), HasSubstr(R"("bookkeeper":"kubernetes")"));
 }
 
-TEST_F(RoutesTest, a_refused_grant_lists_the_reason_of_each_device) {
+TEST_F(RoutesTest, list_the_reason_of_each_device_in_a_rejected_grant) {
   agent.refusal = Failure{FailureKind::insufficient_capacity, "no device has 4 GiB free"};
   agent.answer.verdicts = {{0, false, "1 GiB is free"}};
   const http::Response response =
@@ -308,7 +308,7 @@ TEST_F(RoutesTest, a_refused_grant_lists_the_reason_of_each_device) {
   EXPECT_THAT(body(response), HasSubstr("device 0: 1 GiB is free"));
 }
 
-TEST_F(RoutesTest, usage_records_are_those_of_the_caller_and_a_page_has_the_next_id) {
+TEST_F(RoutesTest, list_the_callers_usage_records_in_pages_with_the_next_id) {
   for (uint64_t id = 1; id <= 3; ++id) {
     agent.usage.push_back(agent.living[0].record);
     agent.usage.back().id = id;
@@ -324,7 +324,7 @@ TEST_F(RoutesTest, usage_records_are_those_of_the_caller_and_a_page_has_the_next
     EXPECT_EQ(ask(ada, "GET", std::string("/v1/usage?") + query).status, 400u) << query;
 }
 
-TEST_F(RoutesTest, an_ended_slice_is_shown_until_another_takes_its_name) {
+TEST_F(RoutesTest, show_an_ended_slice_until_another_one_takes_its_name) {
   SliceView over = agent.living[0];
   over.record.slice.name = "old";
   over.record.to = ledger::Stamp{5, "boot", 5};
@@ -338,7 +338,7 @@ TEST_F(RoutesTest, an_ended_slice_is_shown_until_another_takes_its_name) {
   EXPECT_EQ(ask(bob, "GET", "/v1/slices/old").status, 404u);
 }
 
-TEST_F(RoutesTest, names_of_other_users_slices_are_hidden) {
+TEST_F(RoutesTest, hide_names_of_other_users_slices) {
   agent.has_devices[0].policy.desired = Policy::native_burst_share;
   agent.living[1].record.slice.exclusive = true;
   const std::string seen = body(ask(ada, "GET", "/v1/devices"));
@@ -347,7 +347,7 @@ TEST_F(RoutesTest, names_of_other_users_slices_are_hidden) {
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/devices")), HasSubstr("\"b\""));
 }
 
-TEST_F(RoutesTest, a_name_is_one_decoded_part_of_the_path) {
+TEST_F(RoutesTest, decode_a_name_as_one_part_of_the_path) {
   EXPECT_EQ(ask(the_operator, "GET", "/v1/slices/%61").status, 200u);
   for (const auto& [path, message] : {std::pair("/v1/slices/a%20b", "there is no slice 'a b'"),
                                       {"/v1/slices/a%2Fthaw", "there is no slice 'a/thaw'"},
@@ -360,13 +360,13 @@ TEST_F(RoutesTest, a_name_is_one_decoded_part_of_the_path) {
   }
 }
 
-TEST_F(RoutesTest, unknown_paths_and_methods_are_distinguished) {
+TEST_F(RoutesTest, distinguish_unknown_paths_and_methods) {
   EXPECT_EQ(ask(the_operator, "GET", "/v1/nothing").status, 404u);
   EXPECT_EQ(ask(the_operator, "PUT", "/v1/slices").status, 405u);
   EXPECT_EQ(ask(the_operator, "GET", "/v1/slices/a/b/c").status, 404u);
 }
 
-TEST_F(RoutesTest, the_metrics_port_serves_only_metrics) {
+TEST_F(RoutesTest, serve_only_metrics_on_the_metrics_port) {
   http::Request request;
   request.method = "GET";
   for (const auto& [method, path] : every_route()) {

@@ -1,8 +1,8 @@
 // Converts recorded moments to the clock as it is set now.
 //
 // After the clock is set by a day, a slice of a few seconds would seem a day old, or created in the future.
-// Within one boot CLOCK_MONOTONIC has the true distance. Moments are shown as they were recorded unless the
-// clock has been set by more than a second since.
+// Within one boot CLOCK_MONOTONIC gives the true distance. Moments are shown as they were recorded unless the
+// clock has since been set by more than a second.
 #pragma once
 
 #include <cstdlib>

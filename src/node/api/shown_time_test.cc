@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t s = 1'000'000'000, day = 86'400 * s;
 
-TEST(ShownTime, a_moment_is_as_old_as_it_is_when_the_clock_is_set) {
+TEST(ShownTime, keeps_the_age_of_a_moment_when_the_clock_is_set) {
   const ledger::Stamp granted{100 * day, "a", 50 * s};
   for (const int64_t step : {int64_t{0}, -day, day, 3650 * day}) {
     const ledger::Stamp now{100 * day + 6 * s + step, "a", 56 * s};
@@ -15,12 +15,12 @@ TEST(ShownTime, a_moment_is_as_old_as_it_is_when_the_clock_is_set) {
   }
 }
 
-TEST(ShownTime, a_clock_that_is_adjusted_a_little_changes_nothing) {
+TEST(ShownTime, does_not_change_if_the_clock_is_adjusted_slightly) {
   const ledger::Stamp granted{100 * day, "a", 50 * s};
   EXPECT_EQ(shown_utc_ns(granted, {100 * day + 6 * s + s / 2, "a", 56 * s}), granted.utc_ns);
 }
 
-TEST(ShownTime, of_another_boot_only_the_recorded_time_is_known) {
+TEST(ShownTime, is_the_recorded_time_for_a_moment_of_another_boot) {
   const ledger::Stamp granted{100 * day, "a", 50 * s};
   EXPECT_EQ(shown_utc_ns(granted, {90 * day, "b", 5 * s}), granted.utc_ns);
 }

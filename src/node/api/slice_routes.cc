@@ -17,7 +17,7 @@ http::Response whole(const RequestContext& a, const SliceView& slice, unsigned s
 // The query of the list: "all=true", "pod=UID", or both with '&'.
 struct ListQuery {
   bool all = false;
-  std::string pod;  // The uid. Empty for slices of any holder or none.
+  std::string pod;  // Uid of the pod. Empty for slices of any holder or none.
 };
 
 Reply<ListQuery> list_query(std::string_view query) {
@@ -50,7 +50,7 @@ http::Response slices(const RequestContext& a) {
   return document(list);
 }
 
-// Returns the live slice, else the last ended one of this name.
+// Responds with the live slice with this name, or with the last ended one.
 http::Response show_known(const RequestContext& a, const std::string& name) {
   const std::vector<SliceView> found = a.agent.slices({.name = name, .ended = true, .processes = true});
   const SliceView* shown = nullptr;
@@ -59,7 +59,7 @@ http::Response show_known(const RequestContext& a, const std::string& name) {
   return shown != nullptr ? whole(a, *shown) : problem(a.named(name).error());
 }
 
-// Responds when the commands of the slice's processes are known; a process may delay their reading.
+// Responds when the commands of the slice's processes are known, because a process may delay reading them.
 http::Response show(const RequestContext& a, const std::string& name) {
   if (!a.named(name)) return show_known(a, name);
   struct Waiting {
@@ -128,7 +128,7 @@ std::vector<api::Verdict> verdicts_of(const std::vector<DeviceView>& devices, co
   return out;
 }
 
-// Returns "8 GiB", "8 GiB of each", or "8 GiB and 4 GiB".
+// Returns a text such as "8 GiB", "8 GiB of each" or "8 GiB and 4 GiB".
 std::string amounts_text(const std::vector<place::PlacementPart>& parts) {
   std::string out;
   for (const place::PlacementPart& part : parts)

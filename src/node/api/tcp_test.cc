@@ -1,4 +1,4 @@
-// The routes behind a TCP socket, on which the kernel identifies no caller.
+// The routes on a TCP socket, where the kernel does not identify callers.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ os::Fd connect_over_tcp(const os::TcpAddress& address) {
   return fd;
 }
 
-TEST(RoutesOverTcp, every_route_answers_401_to_a_caller_without_a_token) {
+TEST(RoutesOverTcp, respond_with_401_on_every_route_to_a_caller_without_a_token) {
   AgentFake agent;
   add_device(agent, 0);
   add_slice(agent, "a", 0);

@@ -37,7 +37,7 @@ std::string ViewContext::name_of(const SliceView& slice) const {
 
 namespace {
 
-// Appends the missing names.
+// Appends the names that are missing.
 void add_names(std::vector<std::string>& names, const std::vector<std::string>& more) {
   for (const std::string& name : more)
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -51,15 +51,15 @@ api::PolicySetting policy_of(const ViewContext& look, const DeviceView& device) 
   return out;
 }
 
-// Returns the figures of a slice on an arbitrated device; null if the arbiter does not schedule it.
+// Returns the figures of a slice on an arbitrated device, or null if the arbiter does not schedule it.
 const SliceCompute* compute_of(const DeviceView& device, SliceId slice) {
   if (!device.compute) return nullptr;
   const auto found = std::ranges::find(device.compute->slices, slice, &SliceCompute::slice);
   return found == device.compute->slices.end() ? nullptr : &*found;
 }
 
-// Returns how shares are enforced on a device, or no value if no slice on it has an enforced share. A slice
-// that the arbiter does not schedule may use the whole device, so no share is guaranteed then.
+// Returns how shares are enforced on a device; no value if no slice on it has an enforced share. If the
+// arbiter does not schedule some slice, that slice may use the whole device, so no share is guaranteed.
 std::optional<Enforcement> compute_enforcement_on(const ViewContext& look, const DeviceView& device) {
   bool shared_out = false;
   std::vector<std::string> not_arbitrated;
@@ -75,8 +75,8 @@ std::optional<Enforcement> compute_enforcement_on(const ViewContext& look, const
   return Enforcement{enforced_by_guest, "", {}};
 }
 
-// Returns why a slice without a share is limited: it is a best-effort slice on a device with slices that have
-// one.
+// Returns why a slice without a share is limited: it is a best-effort slice on a device where other slices
+// have shares.
 Enforcement best_effort_of(const ViewContext& look, const Slice& slice) {
   Enforcement out;
   for (const SlicePart& part : slice.parts) {
@@ -92,7 +92,7 @@ Enforcement best_effort_of(const ViewContext& look, const Slice& slice) {
   return out;
 }
 
-// Returns the enforcement of a slice's share: that of the device with the lowest level.
+// Returns the enforcement of a slice's share, which is that of the device with the lowest level.
 Enforcement compute_enforcement_of(const ViewContext& look, const Slice& slice) {
   if (!slice.shares_compute()) return best_effort_of(look, slice);
   std::optional<Enforcement> weakest;
@@ -135,7 +135,7 @@ api::SlicePart view_part(const DeviceView* on, const SlicePart& granted) {
   return out;
 }
 
-// Returns the granted amounts of a live or ended slice.
+// Returns the granted amounts of a live or an ended slice.
 api::Slice view_granted(const ViewContext& look, const ledger::UsageRecord& record) {
   const Slice& granted = record.slice;
   api::Slice out;

@@ -1,4 +1,4 @@
-// The agent's state as the API's documents.
+// Converts the agent's state to the API's documents.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 
 namespace carve::node {
 
-// Returns whether the caller may see a slice's name.
+// Returns whether the caller may see the name of a slice.
 using MaySee = std::function<bool(const ledger::UsageRecord&)>;
 
 // The state of the agent for one request of one caller. It reads the agent's devices and live slices at most
-// once, because the first read delays the arbiters' work.
+// once, because each first read delays the arbiters.
 class ViewContext {
  public:
   ViewContext(Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
@@ -28,7 +28,7 @@ class ViewContext {
   const std::vector<SliceView>& living() const;
   const DeviceView* device(const Uuid&) const;  // Null if it is not on this node now.
   std::vector<const SliceView*> living_on(const DeviceView&) const;
-  std::string name_of(const SliceView&) const;  // Hidden if the caller may not see the slice.
+  std::string name_of(const SliceView&) const;  // A placeholder if the caller may not see it.
 
  private:
   Agent& agent_;
@@ -41,7 +41,7 @@ NodeFigures figures(const ViewContext&);  // For the metrics.
 api::Node view_node(const ViewContext&);
 api::Device view(const ViewContext&, const DeviceView&);
 api::Event view(const Event&);
-// A live slice, or an ended one. `whole` adds history, events and processes.
+// Converts a live or an ended slice. `whole` adds history, events and processes.
 api::Slice view(const ViewContext&, const SliceView&, bool whole);
 
 }  // namespace carve::node

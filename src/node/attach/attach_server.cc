@@ -44,7 +44,7 @@ void AttachServer::listen_at(os::Fd listener) {
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_some(); });
 }
 
-// The listener stays watched, so the rest is accepted in the next turn of the loop.
+// The listener stays watched, so the remaining connections are accepted in the next turn of the loop.
 void AttachServer::accept_some() {
   for (unsigned i = 0; i < max_accepts_per_turn; ++i) {
     os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -63,8 +63,8 @@ void AttachServer::accept_some() {
     loop_.after(patience, [this, number, accepted, lives = std::weak_ptr(lives_)] {
       if (!lives.expired() && has(number, accepted)) close(number);
     });
-    // The guest library sends its request when it connects, so its connection is answered before the next one
-    // is accepted and is never the one that is dropped.
+    // The guest library sends its request when it connects. So its connection is answered before the next one
+    // is accepted, and is never the one that is dropped.
     read(number);
   }
 }
@@ -118,11 +118,11 @@ void AttachServer::answer(int connection) {
     if (!lives.expired() && has(connection, accepted)) answer(connection);
   };
   const auto reply = agent_.attach(from.peer, slot_, *from.request, descriptors, again);
-  if (!reply) return loop_.forget(connection);  // A peer that hangs up in the meantime needs no reply.
+  if (!reply) return loop_.forget(connection);  // A peer that hung up needs no reply.
   int fds[8];
   const size_t count = std::min<size_t>(descriptors.size(), 8);
   for (size_t i = 0; i < count; ++i) fds[i] = descriptors[i].get();
-  // The reply goes only to the requesting process: while it lives, no other process has its pid.
+  // The reply goes only to the requesting process: while it is alive, no other process has its pid.
   if (os::alive(from.peer.pidfd)) os::send_with(connection, &*reply, sizeof *reply, fds, count);
   close(connection);
 }

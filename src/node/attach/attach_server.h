@@ -1,11 +1,11 @@
 // The attach socket: SOCKET.attach, open to every user and mounted into containers. A connection carries one
-// request and one reply, then it closes (wire/shm/attach.h). The kernel identifies the caller. The request is
-// checked byte by byte and cannot name another process.
+// request and one reply and is then closed (wire/shm/attach.h). The kernel identifies the caller. The request
+// is checked byte by byte and cannot name another process.
 //
 // The guest library sends its request when it connects, and each request is answered before the next
-// connection is accepted. So only silent peers, and those whose process must be inspected first, keep a
-// connection: at most 128 at a time and 8 per user, for 2 s each. Beyond that the oldest one is closed: the
-// user's own, or that of the user with the most.
+// connection is accepted. So connections stay open only for silent peers and for those whose process must be
+// inspected first: at most 128 in total and 8 per user, for 2 s each. Beyond that the oldest connection is
+// closed, either the user's own or that of the user with the most.
 #pragma once
 
 #include <map>
@@ -17,19 +17,19 @@
 
 namespace carve::node {
 
-// Returns the request in a datagram of `received` bytes (its true size), or no value if the connection must
-// close. If a later library sends a longer request, only the known part is read.
+// Returns the request in a datagram of `received` bytes (its untruncated size); no value if the connection
+// must be closed. If a later library sends a longer request, only the known part is read.
 std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t received);
 
 class AttachServer {
  public:
-  // `slot` has the attach directory of the listener; no value for the common attach socket.
+  // `slot` is the slot of the listener's attach directory; no value for the common attach socket.
   AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<ContainerSlot> slot = {});
-  ~AttachServer();  // Do not call it from one of its callbacks.
+  ~AttachServer();  // Must not be called from one of its callbacks.
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
 
-  // Accepts connections from this socket instead of the previous one. Open connections stay.
+  // Accepts connections from this socket instead of the previous one. Existing connections stay open.
   void listen_at(os::Fd listener);
 
  private:

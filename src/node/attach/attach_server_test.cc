@@ -23,7 +23,7 @@ shm::AttachRequest good() {
   return r;
 }
 
-TEST(AttachRequest, is_read_whole_or_not_at_all) {
+TEST(AttachRequest, is_accepted_completely_or_not_at_all) {
   const shm::AttachRequest r = good();
   const auto read = parse_attach_request(&r, sizeof r);
   ASSERT_TRUE(read);
@@ -32,7 +32,7 @@ TEST(AttachRequest, is_read_whole_or_not_at_all) {
     EXPECT_FALSE(parse_attach_request(&r, size)) << size;
 }
 
-TEST(AttachRequest, each_wrong_field_is_refused_and_another_layout_is_not) {
+TEST(AttachRequest, is_rejected_for_each_invalid_field_except_another_layout) {
   struct Row {
     bool read;
     void (*spoil)(shm::AttachRequest&);
@@ -52,7 +52,7 @@ TEST(AttachRequest, each_wrong_field_is_refused_and_another_layout_is_not) {
   }
 }
 
-TEST(AttachRequest, a_longer_one_from_a_later_library_is_read_as_far_as_known) {
+TEST(AttachRequest, is_read_up_to_the_known_size_if_a_later_library_sends_more) {
   shm::AttachRequest r = good();
   r.size = 128;
   EXPECT_TRUE(parse_attach_request(&r, 128));
@@ -62,7 +62,7 @@ TEST(AttachRequest, a_longer_one_from_a_later_library_is_read_as_far_as_known) {
 
 // A request through a listener reaches the agent with the listener's slot. The server may be destroyed at any
 // time.
-TEST(AttachServer, says_through_which_slot_a_process_attaches) {
+TEST(AttachServer, passes_the_slot_of_the_listener_to_the_agent) {
   os::Loop loop;
   AgentFake agent;
   char name[] = "/tmp/carve-attach-XXXXXX";
@@ -114,7 +114,7 @@ struct AttachServerTest : testing::Test {
   }
 };
 
-TEST_F(AttachServerTest, silent_peers_of_one_user_give_way_and_one_with_a_request_is_answered) {
+TEST_F(AttachServerTest, drops_silent_peers_of_a_user_and_answers_one_with_a_request) {
   std::vector<os::Fd> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(connect());
   const os::Fd honest = connect();
@@ -125,11 +125,11 @@ TEST_F(AttachServerTest, silent_peers_of_one_user_give_way_and_one_with_a_reques
   size_t open = 0;
   for (const os::Fd& peer : silent) open += reply(peer) < 0;
   EXPECT_EQ(open, 7u) << "the honest one was the eighth connection of the user";
-  EXPECT_LT(reply(silent.front()), 1) << "the oldest gave way";
+  EXPECT_LT(reply(silent.front()), 1) << "the oldest connection was closed";
   EXPECT_LT(reply(silent.back()), 0);
 }
 
-TEST_F(AttachServerTest, a_reply_follows_the_inspection_of_the_process) {
+TEST_F(AttachServerTest, replies_after_the_inspection_of_the_process) {
   agent.looks_first = true;
   const os::Fd peer = connect();
   send(peer);
@@ -137,11 +137,11 @@ TEST_F(AttachServerTest, a_reply_follows_the_inspection_of_the_process) {
   EXPECT_LT(reply(peer), 0);
   agent.look_again();
   EXPECT_EQ(reply(peer), static_cast<ssize_t>(sizeof(shm::AttachReply)));
-  agent.look_again();  // The connection is closed; another one may have its descriptor.
+  agent.look_again();  // The connection is closed, and its descriptor may be reused.
   EXPECT_EQ(agent.attached_through.size(), 2u);
 }
 
-TEST_F(AttachServerTest, a_peer_that_hangs_up_during_its_inspection_is_dropped) {
+TEST_F(AttachServerTest, drops_a_peer_that_hangs_up_during_its_inspection) {
   agent.looks_first = true;
   {
     const os::Fd peer = connect();

@@ -22,14 +22,14 @@ namespace {
 
 using api::Json;
 
-// The library directories of Debian and of Red Hat. An image has one of them, and an additional file in the
-// other one is harmless.
+// The library directories of Debian and Red Hat. An image has one of them; an additional file in the other
+// one is harmless.
 constexpr const char* library_dirs[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};
 constexpr const char* driver_dir = "/usr/lib/carve/driver";
 constexpr const char* set_dir = "/run/simgpu";
-// CUDA's base images set NVIDIA_VISIBLE_DEVICES=all. If NVIDIA's runtime is the engine's default runtime, it
-// would give such a container all devices, and mount the driver's libraries again. With `void` it does what
-// runc does (NVIDIA Container Toolkit, "GPU Enumeration"); NVIDIA's own CDI files set the same value.
+// CUDA's base images set NVIDIA_VISIBLE_DEVICES=all. If NVIDIA's runtime is the engine's default, it would
+// give such a container all devices and mount the driver's libraries again. With `void` it behaves like runc
+// (NVIDIA Container Toolkit, "GPU Enumeration"); NVIDIA's own CDI files set the same value.
 constexpr const char* no_whole_devices = "NVIDIA_VISIBLE_DEVICES=void";
 
 std::string file_of(const std::string& directory, const std::string& slice) {
@@ -39,8 +39,8 @@ std::string file_of(const std::string& directory, ContainerSlot slot) {
   return directory + "/carve.dev-slot_" + text(slot) + ".json";
 }
 
-// The default socket's path. Containers have the attach directory mounted in place of its directory, and the
-// socket there has its file name.
+// The directory of the default socket. In containers the attach directory is mounted there, and contains a
+// socket with the same file name.
 std::string inside_directory() {
   const std::string inside = shm::default_socket;
   return inside.substr(0, inside.rfind('/'));
@@ -73,14 +73,14 @@ Json json_of(const Mounts& mounts) {
   return out;
 }
 
-// Programs such as vLLM parse the words as numbers; the guest library counts the slice's devices.
+// Programs such as vLLM parse the words as numbers; the guest library counts only the slice's devices.
 std::string numbered_devices(const Slice& granted) {
   std::string out;
   for (size_t i = 0; i < granted.parts.size(); ++i) out += fmt::format("{}{}", i == 0 ? "" : ",", i);
   return out;
 }
 
-// Returns the host's path of a driver library that the loader would find by its name; empty if there is none.
+// Returns the host's path of a driver library that the loader finds by its name; empty if there is none.
 std::string driver_path(const std::string& library, const Paths& paths) {
   if (paths.driver_root.empty() || library.find('/') != std::string::npos)
     return on_host(loaded_path(library), paths.driver_root);
@@ -97,7 +97,7 @@ Mounts mounts_of(const std::string& directory, const Paths& paths) {
   for (const auto& [library, name] : driver)
     if (const std::string path = driver_path(library, paths); !path.empty())
       out.push_back({path, std::string(driver_dir) + "/" + name});
-  // The driver's library opens these by name when it compiles PTX.
+  // The driver's library opens these files by name when it compiles PTX.
   if (paths.sim_set.empty())
     for (const char* companion :
          {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4", "libnvidia-gpucomp.so"})
@@ -165,8 +165,8 @@ Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot slot) {
   for (const std::string& path : {attach_directory(socket), directory})
     if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
       return failure(FailureKind::unavailable, "cannot create {}: {}", path, strerror(errno));
-  // Bind it next to the API's socket and move it: the path of a socket is short, and processes never find the
-  // place empty.
+  // Binds the socket next to the API's socket, where its path is short, and then moves it, so that processes
+  // always find a socket in its place.
   const std::string fresh = socket + "." + text(slot);
   auto listener = os::listen_at(fresh, SOCK_SEQPACKET, 0666);
   if (!listener) return listener;

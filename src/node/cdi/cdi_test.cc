@@ -31,7 +31,7 @@ Paths simulated() {
   return p;
 }
 
-TEST(Cdi, the_file_names_the_slice_its_devices_its_mounts_and_the_hook) {
+TEST(Cdi, has_the_devices_the_mounts_and_the_hook_of_a_slice) {
   const auto spec = api::parse(cdi_spec(slice(), "/run/x.sock", simulated(), {}));
   ASSERT_TRUE(spec);
   EXPECT_EQ((*spec)["kind"], "carve.dev/slice");
@@ -55,7 +55,7 @@ TEST(Cdi, the_file_names_the_slice_its_devices_its_mounts_and_the_hook) {
   EXPECT_EQ(mode["/run/simgpu"], "rw");
 }
 
-TEST(Cdi, real_devices_come_with_their_nodes) {
+TEST(Cdi, has_the_device_nodes_of_real_devices) {
   Paths real = simulated();
   real.sim_set = "";
   const auto spec = api::parse(cdi_spec(slice(), "/run/x.sock", real, {3, 7}));
@@ -66,7 +66,7 @@ TEST(Cdi, real_devices_come_with_their_nodes) {
   EXPECT_FALSE((*simulated_spec)["devices"][0]["containerEdits"].contains("deviceNodes"));
 }
 
-TEST(Cdi, the_file_appears_as_a_whole_and_is_removed) {
+TEST(Cdi, writes_and_removes_the_file_atomically) {
   char name[] = "/tmp/carve-cdi-XXXXXX";
   const std::filesystem::path dir = mkdtemp(name);
   ASSERT_TRUE(write_cdi(dir / "cdi", slice(), "/run/x.sock", simulated(), {}));
@@ -82,7 +82,7 @@ TEST(Cdi, the_file_appears_as_a_whole_and_is_removed) {
   std::filesystem::remove_all(dir);
 }
 
-TEST(Cdi, a_slots_file_has_its_own_attach_directory_and_calls_no_program) {
+TEST(Cdi, gives_a_slot_its_own_attach_directory_and_calls_no_program) {
   const auto spec = api::parse(cdi_spec(ContainerSlot{17}, slice(), "/run/x.sock", simulated(), {}));
   ASSERT_TRUE(spec);
   EXPECT_EQ((*spec)["cdiVersion"], "0.3.0");
@@ -98,7 +98,7 @@ TEST(Cdi, a_slots_file_has_its_own_attach_directory_and_calls_no_program) {
   EXPECT_EQ(mounted["/usr/lib64/libcuda.so.1"], "/opt/carve/lib/carve/shim/libcuda.so.1");
 }
 
-TEST(Cdi, a_runtime_without_cdi_gets_the_same_mounts) {
+TEST(Cdi, gives_a_runtime_without_cdi_the_same_mounts) {
   const api::SlotFiles files = slot_files(ContainerSlot{17}, "/run/x.sock", simulated(), {});
   const auto spec = api::parse(cdi_spec(ContainerSlot{17}, slice(), "/run/x.sock", simulated(), {}));
   const auto& mounts = (*spec)["devices"][0]["containerEdits"]["mounts"];
@@ -113,7 +113,7 @@ TEST(Cdi, a_runtime_without_cdi_gets_the_same_mounts) {
   EXPECT_TRUE(std::ranges::find(real, "/dev/nvidia1") != real.end());
 }
 
-// A scratch directory with the path of a socket in it.
+// A scratch directory, with a path for a socket in it.
 struct Place {
   std::filesystem::path dir = [] {
     char name[] = "/tmp/carve-cdi-XXXXXX";
@@ -124,7 +124,7 @@ struct Place {
   ~Place() { std::filesystem::remove_all(dir); }
 };
 
-TEST(Cdi, a_slots_file_appears_as_a_whole_and_is_removed) {
+TEST(Cdi, writes_and_removes_the_file_of_a_slot_atomically) {
   Place place;
   const std::string cdi = place.dir / "cdi";
   remove_cdi(cdi, ContainerSlot{17});
@@ -132,13 +132,13 @@ TEST(Cdi, a_slots_file_appears_as_a_whole_and_is_removed) {
   EXPECT_TRUE(std::filesystem::exists(cdi + "/carve.dev-slot_s017.json"));
   remove_cdi(cdi, ContainerSlot{17});
   EXPECT_TRUE(std::filesystem::is_empty(cdi));
-  // A directory instead of the file: the write fails and leaves nothing behind.
+  // With a directory in place of the file, the write fails and leaves nothing behind.
   std::filesystem::create_directory(cdi + "/carve.dev-slot_s017.json");
   EXPECT_FALSE(write_cdi(cdi, ContainerSlot{17}, slice(), place.socket, simulated(), {}));
   EXPECT_FALSE(std::filesystem::exists(cdi + "/carve.dev-slot_s017.json.new"));
 }
 
-TEST(Cdi, the_attach_directory_of_a_slot_stays_and_its_socket_is_recreated) {
+TEST(Cdi, keeps_the_attach_directory_of_a_slot_and_recreates_its_socket) {
   Place place;
   const std::string directory = attach_directory(place.socket, ContainerSlot{3});
   EXPECT_EQ(directory, place.socket + ".run/attach/s003");

@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The directories of the driver's libraries in Debian, Red Hat and NVIDIA's driver containers.
+// The directories of the driver's libraries in Debian, in Red Hat and in NVIDIA's driver containers.
 constexpr const char* driver_dirs[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/lib/x86_64-linux-gnu",
                                        "/lib64", "/usr/lib"};
 constexpr int max_links = 16;
-constexpr size_t max_library_bytes = 64 << 20;  // For Carve's libraries; the preload has 1 MB.
+constexpr size_t max_library_bytes = 64 << 20;  // Limit for Carve's libraries; the preload has 1 MB.
 
-// Follows links as the host would, for which `root` is "/". Returns a path in the agent's namespace.
+// Resolves links as the host would, for which `root` is "/". Returns a path in the agent's namespace.
 std::string resolved_below(const std::string& root, std::string path) {
   for (int links = 0; links < max_links; ++links) {
     std::error_code problem;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that is the host's root for the agent.
+// A folder that serves as the host's root for the agent.
 class HostFilesTest : public testing::Test {
  protected:
   HostFilesTest() {
@@ -34,7 +34,7 @@ class HostFilesTest : public testing::Test {
   fs::path folder;
 };
 
-TEST_F(HostFilesTest, links_are_followed_as_the_host_follows_them) {
+TEST_F(HostFilesTest, links_are_resolved_as_on_the_host) {
   const std::string lib = root() + "/usr/lib64";
   write(lib + "/libcuda.so.535.1", "driver");
   fs::create_symlink("libcuda.so.535.1", lib + "/libcuda.so.1");
@@ -51,7 +51,7 @@ TEST_F(HostFilesTest, links_are_followed_as_the_host_follows_them) {
   EXPECT_EQ(on_host("/usr/lib64/x", ""), "/usr/lib64/x");
 }
 
-TEST_F(HostFilesTest, a_cdi_file_names_the_hosts_paths) {
+TEST_F(HostFilesTest, a_cdi_file_contains_the_hosts_paths) {
   write(root() + "/usr/lib64/libcuda.so.1", "driver");
   write(root() + "/usr/lib64/libnvidia-ml.so.535", "nvml");
   write(root() + "/usr/lib64/libnvidia-nvvm.so.4", "companion");
@@ -69,7 +69,7 @@ TEST_F(HostFilesTest, a_cdi_file_names_the_hosts_paths) {
   EXPECT_EQ(mounted["/usr/lib64/libnvidia-nvvm.so.4"], "/usr/lib64/libnvidia-nvvm.so.4");
 }
 
-TEST_F(HostFilesTest, our_libraries_are_copied_and_replaced_as_a_whole) {
+TEST_F(HostFilesTest, carves_libraries_are_copied_and_replaced_atomically) {
   Paths paths;
   paths.preload = folder / "image/libcarve.so";
   paths.shims = folder / "image/shim";
@@ -94,7 +94,7 @@ TEST_F(HostFilesTest, our_libraries_are_copied_and_replaced_as_a_whole) {
   EXPECT_FALSE(install_libraries(*installed, "/dev/null/x", "0.2.0"));
 }
 
-TEST_F(HostFilesTest, a_simulated_driver_is_copied_too) {
+TEST_F(HostFilesTest, a_simulated_driver_is_also_copied) {
   Paths paths;
   paths.sim_set = "/var/lib/carve/sim";
   paths.preload = folder / "image/libcarve.so";

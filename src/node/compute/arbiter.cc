@@ -29,13 +29,13 @@ using share::Ns;
 namespace {
 
 constexpr Ns unasked_sleep = 1100 * share::us;
-// The remaining time of a drain is known only to within one fence interval (meter.cc), so the poll comes half
-// an interval earlier.
+// The remaining time of a drain is known only to within one fence interval (meter.cc), so the poll is half an
+// interval earlier.
 constexpr Ns fence_uncertainty = 100 * share::us;
 constexpr size_t max_waits = 1000;
 // More than any device can copy: a B200 reads or writes 8 TB/s.
 constexpr uint64_t max_bytes_per_ns = 16;
-// A late count covers only the last second.
+// A count that arrives late covers at most the last second.
 constexpr Ns max_supported = share::second;
 
 long futex(const void* word, int operation, uint32_t value, const timespec* until, uint32_t mask) {
@@ -53,8 +53,8 @@ struct Arbiter::ClientState {
   unsigned index = 0;
   std::vector<unsigned> slots;
   Meter meter;
-  share::Lease lease;  // As the slice sees it.
-  bool told = false;   // A lease was written at least once.
+  share::Lease lease;  // The lease that the slice sees.
+  bool told = false;   // Whether a lease was ever written.
   uint32_t number = 0;
   Ns waiting_since = 0;  // As of the last poll; 0 if the client does not wait.
   Ns opened = 0, closed = 0;
@@ -63,7 +63,7 @@ struct Arbiter::ClientState {
   std::vector<Ns> recent_waits;  // A ring of the last `max_waits`.
   Rate charged;
   uint64_t copied_by_the_dead[3] = {};
-  // The processes report any number. It counts only up to what a device can copy in the time.
+  // Processes can report any number, so a report counts only up to what a device can copy in the time.
   uint64_t reported_copies[3] = {}, counted_copies[3] = {};
   Ns counted_at = 0;
 
@@ -173,7 +173,7 @@ void Arbiter::remove_process(uint64_t slice, unsigned slot) {
       for (const unsigned way : {0u, 1u, 2u}) m->copied_by_the_dead[way] += with[way] - m->copied(way);
     }
   }
-  wake();  // The slice may hold the lease.
+  wake();  // The slice may have the lease.
 }
 
 bool Arbiter::empty() const {
@@ -214,7 +214,7 @@ void Arbiter::set_lease(ClientState& m, Ns now) {
       const Ns closed = std::exchange(m.closed, 0);
       if (m.waiting_since != 0) {
         ++m.waits;
-        // A thread that slept through a whole lease still reports the start of its wait, although it was
+        // A thread that slept through a whole lease still reports when its wait began, although it was
         // admitted in between.
         const Ns since = std::max(m.waiting_since, closed);
         const Ns waited = now - since;
@@ -257,7 +257,7 @@ Ns Arbiter::poll(Ns now) {
     GangState& gang = *m.who.gang;
     const uint32_t bit = 1u << m.who.device;
     if (m.who.entitlement.gang == share::Gang::leads) {
-      // The leader's lease serves the whole gang, so a waiting follower counts as a wait of the leader.
+      // The leader's lease applies to the whole gang, so a waiting follower counts as a wait of the leader.
       if (!m.lease.open) o.waiting |= gang.wants.load() != 0;
       if (gang.in_flight.load() != 0) o.idle_since = now;
     } else {
@@ -286,8 +286,8 @@ Ns Arbiter::poll(Ns now) {
       if (scheduler_.lease(m->index).open == open) set_lease(*m, now);
   for (const auto& m : clients_) {
     if (m->who.gang == nullptr || m->who.entitlement.gang != share::Gang::leads) continue;
-    // Wake the followers when the previous lease here begins to drain, so that their devices drain at the
-    // same time.
+    // Wake the followers when the previous lease on this device begins to drain, so that their devices drain
+    // at the same time.
     const bool calls = m->lease.open || scheduler_.upcoming() == m->index;
     if (m->who.gang->open.exchange(calls) != calls)
       for (Arbiter* other : m->who.gang->followers) tell_.push_back(other);
@@ -298,8 +298,8 @@ Ns Arbiter::poll(Ns now) {
 void Arbiter::run() {
   pthread_setname_np(pthread_self(), fmt::format("arbiter-{}", device_).c_str());
   prctl(PR_SET_TIMERSLACK, 1);
-  // Every slice of the device waits for this thread, which runs for microseconds. Ordinary users may not set
-  // this priority.
+  // Every slice of the device waits for this thread, which runs for only microseconds. Ordinary users may not
+  // set this priority.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   std::vector<Arbiter*> tell;
   while (!ending_) {
@@ -326,14 +326,15 @@ void Arbiter::run() {
 void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client) {
   const auto woken = [&] { return wakes_.load(std::memory_order_acquire) != woken_count; };
   Ns now = os::monotonic_ns();
-  // A wait ends later than its timeout. End it earlier by the usual latency and spin for the rest.
+  // A wait ends later than its timeout, so it is shortened by the usual latency, and the thread spins for the
+  // rest.
   const Ns lead = latency_.timer_lead();
   if (next - now > 2 * lead) {
     // A slice that arrives while another one holds the device is noticed at the next poll, which is soon
     // enough unless it goes first.
     const uint32_t wakes = next - now > unasked_sleep || any_latency_client ? 1 : 0;
-    // From this store on, an arriving slice wakes the thread. Another check finds one that arrived since the
-    // poll.
+    // From this store on, an arriving slice wakes the thread. The next check notices one that arrived since
+    // the poll.
     word_.asleep.store(wakes, std::memory_order_seq_cst);
     if (!woken() && (wakes == 0 || !another_waits())) {
       const Ns until = next == share::never ? share::never : next - lead;
@@ -353,7 +354,7 @@ void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client
   }
 }
 
-// Returns whether a slice waits at its gate that did not wait at the last poll.
+// Returns whether a slice is waiting at its gate that was not waiting at the last poll.
 bool Arbiter::another_waits() {
   const os::MutexLock lock(mutex_);
   for (const auto& m : clients_) {
@@ -387,7 +388,7 @@ void Arbiter::sample() {
   poll(now);
   for (const auto& m : clients_) m->charged.sample(now, scheduler_.counters(m->index).charged);
   busy_.sample(now, scheduler_.busy());
-  wake();  // The thread continues with the results of this poll.
+  wake();  // The thread uses the results of this poll.
 }
 
 DeviceCompute Arbiter::view() {
@@ -413,7 +414,7 @@ DeviceCompute Arbiter::view() {
     figures.burst_ns = static_cast<uint64_t>(counters.burst);
     figures.overruns = counters.overruns;
     figures.leases = counters.leases;
-    if (m->who.device == 0) {  // The sums are those of the whole slice.
+    if (m->who.device == 0) {  // The sums cover the whole slice.
       m->count_copies(now);
       figures.copied_to_device_bytes = m->counted_copies[0];
       figures.copied_to_host_bytes = m->counted_copies[1];

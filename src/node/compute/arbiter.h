@@ -1,13 +1,13 @@
 // The arbiter of one shared device: a thread that polls the slices' work, steps the device scheduler (share/)
-// and sets the slices' leases. Between two polls it sleeps in the kernel, without a limit while no slice
-// needs it. A slice that arrives at a closed launch gate wakes it (wire/shm/work.h, ArbiterWord).
+// and sets the slices' leases. Between two polls it sleeps in the kernel, indefinitely while no slice needs
+// it. A slice that arrives at a closed launch gate wakes it (wire/shm/work.h, ArbiterWord).
 //
-// The agent's loop adds and removes slices and reads figures under a mutex, which is held for some
-// microseconds. No other lock is taken while it is held. A slice cannot lengthen a poll by what it writes: a
-// poll is bounded by the slots in the slice's pages.
+// The agent's loop adds and removes slices and reads figures under a mutex, which is held for a few
+// microseconds. No other lock is taken while it is held. A slice cannot prolong a poll by what it writes,
+// because a poll is bounded by the slots in the slice's pages.
 //
 // If the agent is killed, the gates keep their state and leases end at their deadlines. Slices then follow
-// the fallback timetable in their control pages. The next agent's arbiters begin with all gates closed.
+// the fallback timetable in their control pages. The arbiters of the next agent start with all gates closed.
 #pragma once
 
 #include <atomic>
@@ -29,32 +29,32 @@ namespace carve::node {
 
 // State that the arbiters of one slice's devices share (share::Gang).
 struct GangState {
-  std::atomic<bool> open{false};       // The leader's gate is open.
-  std::atomic<uint32_t> wants{0};      // Bit by device: a follower waits at its gate.
-  std::atomic<uint32_t> in_flight{0};  // Bit by device.
+  std::atomic<bool> open{false};       // Whether the leader's gate is open.
+  std::atomic<uint32_t> wants{0};      // One bit per device: a follower waits at its gate.
+  std::atomic<uint32_t> in_flight{0};  // One bit per device.
   class Arbiter* leader = nullptr;
   std::vector<class Arbiter*> followers;
 };
 
-// One slice part, as its arbiter schedules it. Its pages must live until remove().
+// One slice part as its arbiter schedules it. Its pages must live until remove().
 struct ArbiterClient {
   uint64_t slice = 0;  // The ledger's id.
   share::Entitlement entitlement;
-  unsigned device = 0;  // In the slice's own order.
+  unsigned device = 0;  // Index in the slice's own order.
   shm::Control* control = nullptr;
-  std::span<const shm::ProcessWork> work;  // By slot.
+  std::span<const shm::ProcessWork> work;  // Indexed by slot.
   std::shared_ptr<GangState> gang;
 };
 
 class Arbiter {
  public:
-  // `word` is the word on which the arbiter sleeps, in the page that all slices can read.
+  // The arbiter sleeps on `word`, which is in the page that all slices can read.
   Arbiter(unsigned device, const Uuid&, shm::ArbiterWord& word, share::Tuning tuning);
   ~Arbiter();  // Opens all gates.
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
 
-  // Returns false if the device has max_clients.
+  // Returns false if the device already has max_clients clients.
   bool add(const ArbiterClient&, std::span<const unsigned> slots) EXCLUDES(mutex_);
   // Returns false if the slice is not a client.
   bool change(uint64_t slice, const share::Entitlement&) EXCLUDES(mutex_);
@@ -63,7 +63,7 @@ class Arbiter {
   void remove_process(uint64_t slice, unsigned slot) EXCLUDES(mutex_);
 
   void support(uint64_t slice, const WorkShown&) EXCLUDES(mutex_);
-  // Updates the counters and stores them for the windows of view(). The agent calls it several times a
+  // Updates the counters and records them for the windows of view(). The agent calls it several times a
   // second.
   void sample() EXCLUDES(mutex_);
   DeviceCompute view() EXCLUDES(mutex_);
@@ -83,7 +83,7 @@ class Arbiter {
   void sleep_until(share::Ns next, uint32_t woken_count, bool any_latency_client) EXCLUDES(mutex_);
   bool another_waits() EXCLUDES(mutex_);
 
-  static constexpr size_t max_spans = 200'000;  // About five seconds of the busiest device; 8 MB.
+  static constexpr size_t max_spans = 200'000;  // About five seconds on the busiest device; 8 MB.
 
   const unsigned device_;
   const Uuid uuid_;

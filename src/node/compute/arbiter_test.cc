@@ -1,5 +1,5 @@
-// The arbiter's thread with slices that are threads of this test. Each one writes its pages as the guest
-// library does, and occupies the "device" for one period after another while its gate is open.
+// Tests the arbiter's thread with slices that are threads of this test. Each slice writes its pages as the
+// guest library does, and occupies the "device" for one period after another while its gate is open.
 #include "node/compute/arbiter.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ struct Running : ::testing::Test {
   std::unique_ptr<Arbiter> arbiter =
       std::make_unique<Arbiter>(0, Uuid{}, heartbeat->arbiter[0], share::Tuning{});
 
-  // Arrives at a closed gate, like a launching thread.
+  // Arrives at a closed gate like a launching thread.
   void comes(FakeClient& t) {
     t.thread().waiting_since = static_cast<uint64_t>(os::monotonic_ns());
     if (heartbeat->arbiter[0].asleep.load() != 0)
@@ -58,26 +58,26 @@ struct Running : ::testing::Test {
 };
 using ArbiterThread = Running;
 
-TEST_F(ArbiterThread, sleeps_until_a_slice_comes_and_opens_for_it) {
+TEST_F(ArbiterThread, sleeps_until_a_slice_arrives_and_then_opens_its_gate) {
   ASSERT_TRUE(arbiter->add(a.arbitrated(fixed(5000)), slots));
   EXPECT_TRUE(
       eventually([&] { return a.gate() == shm::GateState::closed && heartbeat->arbiter[0].asleep == 1; }));
   comes(a);
   EXPECT_TRUE(eventually([&] {
     if (a.gate() != shm::GateState::lease)
-      comes(a);  // A wake just before the sleep may be lost, so a waiting thread repeats it.
+      comes(a);  // Repeated, because a wake just before the sleep may be lost.
     return a.gate() == shm::GateState::lease;
   }));
   EXPECT_TRUE(eventually([&] { return a.control->devices[0].lease_deadline != 0; }));
 }
 
-TEST_F(ArbiterThread, of_a_thread_that_sleeps_through_its_leases_no_two_waits_overlap) {
+TEST_F(ArbiterThread, counts_no_overlapping_waits_of_a_thread_that_sleeps_through_its_leases) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   comes(a);  // The client never reports that it was admitted.
   std::vector<TraceSpan> waits;
   ASSERT_TRUE(eventually([&] {
     comes(a);
-    a.thread().waiting_since = 1;  // Waiting since the start.
+    a.thread().waiting_since = 1;  // The thread waits since the start.
     waits = arbiter->trace(0);
     std::erase_if(waits, [](const TraceSpan& s) { return s.kind != SpanKind::wait; });
     return waits.size() >= 4;
@@ -85,13 +85,13 @@ TEST_F(ArbiterThread, of_a_thread_that_sleeps_through_its_leases_no_two_waits_ov
   for (size_t i = 1; i < waits.size(); ++i) EXPECT_GE(waits[i].begin_ns, waits[i - 1].end_ns);
 }
 
-TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) {
+TEST_F(ArbiterThread, lets_two_busy_clients_take_turns_and_never_admits_both) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   std::atomic<bool> stop{false};
   std::atomic<int> inside{0}, most_inside{0};
   uint64_t turns[2] = {};
-  // An admitted client takes periods of 200 us, which must not overlap with another client's.
+  // An admitted client occupies periods of 200 us, which must not overlap with another client's.
   const auto slice = [&](FakeClient& t, uint64_t& count) {
     while (!stop) {
       if (t.gate() != shm::GateState::lease) {
@@ -106,8 +106,7 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
       const auto now = static_cast<uint64_t>(os::monotonic_ns());
       t.thread().busy = shm::BusyWord::since(now, shm::BusyWord{t.thread().busy}.total(now)).value;
       stream.fenced += 200'000;
-      if (t.gate() ==
-          shm::GateState::lease) {  // Otherwise the gate closed in between, and this period does not begin.
+      if (t.gate() == shm::GateState::lease) {  // Otherwise the gate closed, and the period does not begin.
         const int now_inside = ++inside;
         if (now_inside > most_inside) most_inside = now_inside;
         while (static_cast<uint64_t>(os::monotonic_ns()) < now + 200'000) {}
@@ -134,8 +133,8 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
   EXPECT_LE(most_inside, overruns == 0 ? 1 : 2);
 }
 
-// A process can report any number of copied bytes; sums over a fleet must stay correct.
-TEST_F(ArbiterThread, copied_bytes_count_as_far_as_a_device_can_copy) {
+// A process can report any number of copied bytes, but sums over a fleet must remain correct.
+TEST_F(ArbiterThread, counts_copied_bytes_up_to_what_a_device_can_copy) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   const auto copied = [&] { return arbiter->view().slices.at(0).figures.copied_to_device_bytes; };
   a.work->process[0].copied[0] = 1000;
@@ -148,22 +147,22 @@ TEST_F(ArbiterThread, copied_bytes_count_as_far_as_a_device_can_copy) {
   EXPECT_GT(seen, 1000u);
   EXPECT_LE(seen, 1000 + passed * 16);
   a.work->process[0].copied[0] = 7;
-  EXPECT_GE(copied(), seen) << "a total never falls";
+  EXPECT_GE(copied(), seen) << "a total never decreases";
 }
 
-TEST_F(ArbiterThread, a_removed_client_is_free_and_the_next_is_admitted) {
+TEST_F(ArbiterThread, opens_the_gate_of_a_removed_client_and_admits_the_next) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   ASSERT_TRUE(eventually([&] { return comes(a), a.gate() == shm::GateState::lease; }));
   a.work->process[0].stream[0].device = 1;
   a.work->process[0].streams_used = 1;
-  a.work->process[0].stream[0].fenced = 1;  // Never completes.
+  a.work->process[0].stream[0].fenced = 1;  // The work never completes.
   arbiter->remove(a.id);
   EXPECT_EQ(a.gate(), shm::GateState::open);
   EXPECT_TRUE(eventually([&] { return comes(b), b.gate() == shm::GateState::lease; }));
 }
 
-TEST_F(ArbiterThread, a_dead_process_does_not_delay_others) {
+TEST_F(ArbiterThread, does_not_wait_for_a_dead_process) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   a.work->process[0].stream[0].device = 1;
@@ -174,7 +173,7 @@ TEST_F(ArbiterThread, a_dead_process_does_not_delay_others) {
   EXPECT_TRUE(eventually([&] { return comes(b), b.gate() == shm::GateState::lease; }));
 }
 
-TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
+TEST_F(ArbiterThread, remembers_what_dead_processes_copied) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   a.work->process[0].copied[1] = 700;
   EXPECT_EQ(arbiter->view().slices.at(0).figures.copied_to_host_bytes, 700u);
@@ -186,7 +185,7 @@ TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
   EXPECT_EQ(arbiter->view().slices.at(0).figures.copied_to_host_bytes, 750u);
 }
 
-TEST_F(ArbiterThread, leaves_a_timetable_and_free_gates_behind) {
+TEST_F(ArbiterThread, leaves_a_timetable_and_open_gates_behind) {
   arbiter->add(a.arbitrated(fixed(3000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   EXPECT_EQ(a.control->devices[0].fallback_period, 60'000'000u);

@@ -1,6 +1,6 @@
 // Writes the heartbeat every 50 ms, which shows the guest library that an agent runs. It has its own thread,
-// so that no work of the loop makes programs believe that the agent has ended. It also watches the loop: a
-// turn that lasts longer than a second is logged.
+// so that programs do not assume that the agent has ended while its loop is busy. It also watches the loop
+// and logs turns that last longer than a second.
 #pragma once
 
 #include <thread>
@@ -17,8 +17,8 @@ inline constexpr int64_t long_turn_ns = 1'000'000'000;
 // Decides when to log a turn of the loop: once, when it has lasted `long_turn_ns`.
 class LongTurns {
  public:
-  // `began_ns` is the start of the current turn, or 0 while the loop waits. Returns how long the turn has
-  // lasted if it is to be logged now, else 0.
+  // `began_ns` is the start of the current turn, or 0 while the loop waits. Returns the duration of the turn
+  // if it is to be logged now, otherwise 0.
   int64_t to_log(int64_t began_ns, int64_t now_ns) {
     if (began_ns == 0 || began_ns == logged_ || now_ns - began_ns < long_turn_ns) return 0;
     logged_ = began_ns;
@@ -31,7 +31,7 @@ class LongTurns {
 
 class Heart {
  public:
-  // Both must outlive this object. The first beat is written before the constructor returns.
+  // Both arguments must outlive this object. The first heartbeat is written before the constructor returns.
   Heart(shm::Heartbeat&, const os::LoopTurns&);
   ~Heart();
   Heart(const Heart&) = delete;
@@ -45,7 +45,7 @@ class Heart {
   os::Mutex mutex_;
   os::ConditionVariable changed_;
   bool ends_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last, because it uses the others.
+  std::thread thread_;  // Declared last because it uses the other members.
 };
 
 }  // namespace carve::node

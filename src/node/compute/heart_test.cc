@@ -16,13 +16,13 @@ TEST(LongTurns, are_logged_once_each) {
   EXPECT_EQ(turns.to_log(200, 200 + 3 * long_turn_ns), 3 * long_turn_ns);
 }
 
-TEST(Heart, beats_while_the_loop_is_in_one_turn) {
+TEST(Heart, beats_while_the_loop_is_busy_in_one_turn) {
   auto page = std::make_unique<shm::Heartbeat>();
   os::Loop loop;
   {
     const Heart heart(*page, loop.turns());
     const uint64_t first = page->monotonic_ns.load();
-    EXPECT_NE(first, 0u) << "the constructor has beaten";
+    EXPECT_NE(first, 0u) << "the constructor has written a heartbeat";
     loop.after(0, [&] {
       while (page->monotonic_ns.load() == first) usleep(1000);
       loop.stop();

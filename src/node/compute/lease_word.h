@@ -1,5 +1,5 @@
 // Writes a lease of the device scheduler into the slice's control page, where its launches read it
-// (wire/shm/work.h, LeaseWord). The caller wakes the threads at the gate. Pure except for the stores.
+// (wire/shm/work.h, LeaseWord). The caller wakes the threads at the gate. Has no effects except the stores.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace carve::node {
 
-// `threads` is the number of launching threads of the process with the most. `number` changes if the gate
-// opens or closes.
+// `threads` is the largest number of launching threads in one process. `number` changes when the gate opens
+// or closes.
 inline void write_lease(shm::ControlDevice& control, const share::Lease& lease, const share::Tuning& tuning,
                         unsigned threads, uint32_t number) {
-  // The in-flight limit belongs to the process, and each thread only counts its own work. Processes have
-  // separate contexts, which the device runs in turn. A process without work at its turn costs a switch.
+  // The in-flight limit applies to the process, but each thread counts only its own work. Processes have
+  // separate contexts, which the device runs in turn, and a process without work in its turn costs a switch.
   const share::Ns limit = std::max<share::Ns>(lease.in_flight_limit / std::max(1u, threads), 50 * share::us);
   control.fence_interval_ns.store(
       static_cast<uint32_t>(lease.uncontended ? tuning.fence_interval_alone : tuning.fence_interval),

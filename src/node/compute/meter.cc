@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t most = 3600ull * 1'000'000'000;  // One hour, an upper limit for any estimate.
 constexpr Ns tail_grace = 100 * share::us;
-// The distance of fences; the work between two fences is estimated.
+// The distance between fences; work between two fences is estimated.
 constexpr uint64_t between_fences = 200 * share::us;
 
 uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_order_acquire); }
@@ -20,7 +20,7 @@ uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_
 // The sums of one process's words on one device.
 struct Meter::Sum {
   uint64_t busy = 0, submitted = 0;
-  uint64_t marked_left = 0, unfenced = 0;  // The largest of a stream or thread, as streams run in
+  uint64_t marked_left = 0, unfenced = 0;  // Maximum over streams and threads, as streams run in
                                            // parallel. Unfenced work counts while it may run.
   uint64_t fenced = 0;                     // Sum of all streams' fences.
   uint64_t waiting_since = 0, longest = 0, idle_at = 0;
@@ -28,7 +28,8 @@ struct Meter::Sum {
   bool marks_open = false, threads_busy = false, back_pressured = false;
 };
 
-// Returns whether the thread's unfenced work may still run, given the work that it has submitted so far.
+// Returns whether the thread's unfenced work may still be running, given the work that it has submitted so
+// far.
 bool Meter::may_run(Process::Thread& thread, uint64_t submitted, uint64_t unfenced, const Sum& s, Ns now) {
   if (thread.submitted != submitted) thread = {submitted, now, s.fenced};
   if (unfenced == 0 || (s.streams == 1 && s.fenced != thread.fenced)) return false;

@@ -1,5 +1,5 @@
-// An agent whose slices, devices and responses a test sets. It records each call that would change something
-// as a text.
+// A fake agent whose slices, devices and responses are set by a test. It records each call that would change
+// something as a text.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,15 +19,15 @@ struct AgentFake final : Agent {
   std::vector<TraceSpan> spans;
   place::Answer answer;
   std::map<pid_t, SliceId> inside;  // Slices by process.
-  std::optional<Failure> refusal;   // The response to each change, if set.
+  std::optional<Failure> refusal;   // If set, the response to each change.
   std::vector<std::string> calls;
   std::optional<Request> granted;  // The last request of grant().
   EnterRequest entered;
   std::vector<std::optional<ContainerSlot>> attached_through;
-  bool inspects_first = false;       // The commands of processes must be inspected first.
-  std::function<void()> inspected;   // Set then; to be called after the inspection.
-  bool looks_first = false;          // The next attach() must inspect the process first.
-  std::function<void()> look_again;  // Set then; to be called after the inspection.
+  bool inspects_first = false;       // If set, processes' commands must be inspected first.
+  std::function<void()> inspected;   // Then set; to be called after the inspection.
+  bool looks_first = false;          // If set, the next attach() must inspect the process first.
+  std::function<void()> look_again;  // Then set; to be called after the inspection.
 
   Outcome<SliceView> grant(const Request& request, const os::ProcessId&, const Viewer&) override {
     granted = request;
