@@ -22,8 +22,8 @@ sigset_t awaited_signals() {
   return out;
 }
 
-// Returns the wait status of the agent once it has ended. Also reaps ended orphans: in a container this
-// process may be their parent.
+// Returns the wait status of the agent once it has ended. Also reaps orphans that have ended, because in a
+// container this process may be their parent.
 std::optional<int> reap(pid_t agent) {
   std::optional<int> out;
   int status = 0;
@@ -32,7 +32,7 @@ std::optional<int> reap(pid_t agent) {
   return out;
 }
 
-// Waits until the agent has ended, and passes signals on. Such a signal sets `asked_to_end`.
+// Waits until the agent has ended and passes on signals to it. SIGTERM and SIGINT also set `asked_to_end`.
 int wait_for(pid_t agent, const sigset_t& awaited, bool& asked_to_end) {
   for (;;) {
     if (const auto status = reap(agent)) return *status;
@@ -43,7 +43,7 @@ int wait_for(pid_t agent, const sigset_t& awaited, bool& asked_to_end) {
   }
 }
 
-// Returns false if SIGTERM or SIGINT arrives first.
+// Returns false if SIGTERM or SIGINT arrives before the time is over.
 bool pause_for(int64_t ns, const sigset_t& awaited) {
   const int64_t until = os::monotonic_ns() + ns;
   for (;;) {
@@ -55,7 +55,8 @@ bool pause_for(int64_t ns, const sigset_t& awaited) {
   }
 }
 
-// The agent ends with its parent, because a second one could not start while it holds the lock of the state.
+// Makes this process the agent. The agent ends with its parent, because another agent could not start while
+// this one holds the lock of the state.
 void become_agent(pid_t parent, const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
@@ -92,7 +93,7 @@ std::optional<int> restart_after_crashes() {
     const int signal = WTERMSIG(status);
     const auto wait = delay.after_crash(os::monotonic_ns() - started);
     if (asked_to_end || !wait) return 128 + signal;
-    os::log::error("the agent was ended by signal {}; it is started again in {} ms", signal,
+    os::log::error("the agent was ended by signal {}; it will be restarted in {} ms", signal,
                    *wait / os::millisecond);
     if (!pause_for(*wait, awaited)) return 0;
   }

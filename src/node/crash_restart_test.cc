@@ -7,18 +7,18 @@ namespace {
 
 constexpr int64_t ms = 1'000'000;
 
-TEST(RestartDelay, doubles_up_to_a_limit_and_then_kubelet_takes_over) {
+TEST(RestartDelay, doubles_up_to_a_limit_after_which_kubelet_takes_over) {
   RestartDelay delay;
   int64_t sum = 0;
   for (const int64_t expected : {100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000, 5000}) {
     EXPECT_EQ(delay.after_crash(0), expected * ms);
     sum += expected;
   }
-  EXPECT_EQ(sum, 26'300) << "the header has this figure";
+  EXPECT_EQ(sum, 26'300) << "the header states this figure";
   EXPECT_EQ(delay.after_crash(healthy_run_ns - 1), std::nullopt);
 }
 
-TEST(RestartDelay, begins_again_after_a_healthy_run) {
+TEST(RestartDelay, starts_again_after_a_healthy_run) {
   RestartDelay delay;
   for (unsigned i = 0; i < max_crashes; ++i) delay.after_crash(0);
   EXPECT_EQ(delay.after_crash(healthy_run_ns), 100 * ms);

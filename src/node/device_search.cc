@@ -7,8 +7,8 @@
 
 namespace carve::node {
 
-// Outlives the search if a call into the driver never returns. No other lock except LoopPoster's is taken
-// while `mutex` is held.
+// The state shared with the thread, which outlives the search if a call into the driver never returns. While
+// `mutex` is held, only LoopPoster's lock is taken.
 struct DeviceSearch::Shared {
   os::Mutex mutex;
   os::ConditionVariable changed;

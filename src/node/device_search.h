@@ -1,5 +1,6 @@
-// Finds the devices in a thread, because a faulty device can block NVML's calls for seconds or forever. The
-// agent waits for it if it knows no devices; with remembered ones (inventory.h) it serves in the meantime.
+// Searches for the devices in a thread, because a faulty device can block NVML's calls for seconds or
+// forever. An agent without remembered devices (inventory.h) waits for the result; otherwise it serves in the
+// meantime.
 #pragma once
 
 #include <functional>
@@ -22,12 +23,12 @@ class DeviceSearch {
  public:
   using Search = std::function<Outcome<FoundDevices>()>;
   explicit DeviceSearch(Search search);
-  ~DeviceSearch();  // Waits if the search has ended; otherwise leaves its thread running.
+  ~DeviceSearch();  // Joins the thread if the search has ended; otherwise leaves it running.
   DeviceSearch(const DeviceSearch&) = delete;
   DeviceSearch& operator=(const DeviceSearch&) = delete;
 
-  // Returns the result, once; no value if the search does not end within `patience_ns`. A negative value
-  // waits until it ends.
+  // Returns the result once; no value if the search does not end within `patience_ns`. If that is negative,
+  // waits until the search ends.
   std::optional<Outcome<FoundDevices>> wait(int64_t patience_ns);
   // Calls `found` on the loop when the search has ended.
   void when_found(const os::Loop& loop, std::function<void(Outcome<FoundDevices>)> found);

@@ -15,7 +15,7 @@ Outcome<FoundDevices> one_device() {
   return out;
 }
 
-TEST(DeviceSearch, returns_what_it_found_once) {
+TEST(DeviceSearch, returns_the_result_once) {
   DeviceSearch search(one_device);
   auto found = search.wait(-1);
   ASSERT_TRUE(found && *found);
@@ -23,7 +23,7 @@ TEST(DeviceSearch, returns_what_it_found_once) {
   EXPECT_FALSE(search.wait(-1));
 }
 
-TEST(DeviceSearch, returns_why_there_is_nothing) {
+TEST(DeviceSearch, returns_the_reason_if_it_finds_nothing) {
   DeviceSearch search(
       []() -> Outcome<FoundDevices> { return failure(FailureKind::unavailable, "no driver"); });
   const auto found = search.wait(-1);
@@ -31,7 +31,7 @@ TEST(DeviceSearch, returns_why_there_is_nothing) {
   EXPECT_EQ(found->error().message, "no driver");
 }
 
-TEST(DeviceSearch, that_takes_long_delivers_to_the_loop_later) {
+TEST(DeviceSearch, delivers_a_late_result_on_the_loop) {
   os::Loop loop;
   const auto may_end = std::make_shared<std::promise<void>>();
   DeviceSearch search([may_end] {
@@ -49,7 +49,7 @@ TEST(DeviceSearch, that_takes_long_delivers_to_the_loop_later) {
   EXPECT_EQ(devices, 1u);
 }
 
-TEST(DeviceSearch, that_ended_between_the_two_delivers_too) {
+TEST(DeviceSearch, delivers_a_result_that_arrives_between_wait_and_when_found) {
   os::Loop loop;
   const auto ended = std::make_shared<std::promise<void>>();
   DeviceSearch search([ended] {
@@ -66,7 +66,7 @@ TEST(DeviceSearch, that_ended_between_the_two_delivers_too) {
   EXPECT_TRUE(delivered);
 }
 
-TEST(DeviceSearch, that_never_ends_is_left_behind) {
+TEST(DeviceSearch, is_left_running_if_it_never_ends) {
   // The thread ends with the process.
   DeviceSearch search([]() -> Outcome<FoundDevices> {
     for (;;) pause();

@@ -88,7 +88,7 @@ void check_kernel_log(const NodeView& node, std::vector<api::Check>& checks) {
             "run the agent with CAP_SYSLOG, or set a readable copy with --kernel-log FILE"));
 }
 
-// The agent's files and rights on this machine.
+// Checks the agent's files and rights on this machine.
 void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
   checks.push_back(check("preload library", exists(node.preload), node.preload,
                          "build or install it: cmake --build build --target carve_preload",
@@ -122,7 +122,7 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
                          "run the agent as root, or set a directory with --cdi-dir"));
 }
 
-// Whether this agent or a Kubernetes cluster decides about slices.
+// Reports whether this agent or a Kubernetes cluster grants slices.
 api::Check check_bookkeeper(const NodeView& node) {
   return check("bookkeeper", true,
                node.bookkeeper == Bookkeeper::agent
@@ -130,7 +130,7 @@ api::Check check_bookkeeper(const NodeView& node) {
                    : "Kubernetes grants slices: only root creates them, for pods and claims");
 }
 
-// How compute is metered.
+// Reports how compute is metered.
 api::Check check_metering(const NodeView& node) {
   std::string detail =
       "time in which a slice had work on the device: the device itself writes the end of the work "

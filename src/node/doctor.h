@@ -1,4 +1,4 @@
-// The checks of `carve doctor` that the agent makes: its devices, its rights, the machine.
+// The checks of `carve doctor` that the agent carries out: its devices, its rights and the machine.
 #pragma once
 
 #include "node/agent/agent.h"

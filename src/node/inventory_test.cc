@@ -37,7 +37,7 @@ TEST(Inventory, is_read_as_it_was_written) {
   EXPECT_TRUE(read->devices[1].device.migrates);
 }
 
-TEST(Inventory, of_another_boot_driver_or_option_is_not_used) {
+TEST(Inventory, is_ignored_for_another_boot_driver_or_option) {
   const std::string text = write_inventory(two_devices(), key);
   for (const auto field : {&InventoryKey::boot_id, &InventoryKey::libnvml, &InventoryKey::simulated,
                            &InventoryKey::reserve, &InventoryKey::topology}) {
@@ -47,7 +47,7 @@ TEST(Inventory, of_another_boot_driver_or_option_is_not_used) {
   }
 }
 
-TEST(Inventory, a_damaged_file_is_not_used) {
+TEST(Inventory, is_ignored_if_the_file_is_damaged) {
   const std::string text = write_inventory(two_devices(), key);
   for (size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(read_inventory(text.substr(0, size), key));
   std::string other = text;
@@ -55,12 +55,13 @@ TEST(Inventory, a_damaged_file_is_not_used) {
   EXPECT_FALSE(read_inventory(other, key));
 }
 
-TEST(Inventory, devices_that_differ_are_not_the_same) {
+TEST(Inventory, detects_devices_that_differ) {
   const Inventory remembered = two_devices();
   Inventory found = two_devices();
   EXPECT_TRUE(are_same_devices(remembered.devices, found.devices));
   found.devices[1].context = {};
-  EXPECT_TRUE(are_same_devices(remembered.devices, found.devices)) << "the size of a context is no identity";
+  EXPECT_TRUE(are_same_devices(remembered.devices, found.devices))
+      << "the size of a context is not part of the identity";
   found.devices[1].device.reserved.count += 1;
   EXPECT_FALSE(are_same_devices(remembered.devices, found.devices));
   found = two_devices();

@@ -9,7 +9,7 @@
 int main(int argc, char** argv) {
   using namespace carve::node;
   umask(022);
-  signal(SIGPIPE, SIG_IGN);  // A closed connection does not end the agent.
+  signal(SIGPIPE, SIG_IGN);  // A closed connection must not end the agent.
 
   // Parse the command line. Beyond this point the options are consistent, and this process is the agent.
   const auto options = parse_options(argc, argv, surroundings());
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   const auto locks = lock(*options);
   if (!locks) return complain(locks.error());
 
-  // Find the devices. Beyond this point their set is fixed, and no other agent uses them.
+  // Find the devices. Beyond this point the set of devices is fixed, and no other agent uses them.
   auto machine = find_machine(*options);
   if (!machine) return complain(machine.error());
 
@@ -36,11 +36,10 @@ int main(int argc, char** argv) {
   const auto running = adopt_slices(loop, *options, *machine, std::move(*stores));
   if (!running) return complain(running.error());
 
-  // Start the sampler. Beyond this point the devices' memory and work are measured, or will be when NVML
-  // responds.
+  // Start the sampler. Beyond this point the devices' memory and work are measured, as soon as NVML responds.
   const auto measurement = start_sampler(loop, *options, **running, *machine);
 
-  // Open the sockets. Beyond this point requests arrive.
+  // Open the sockets. Beyond this point the API accepts requests.
   const auto sockets = open_sockets(loop, *options, **running);
   if (!sockets) return complain(sockets.error());
 

@@ -255,8 +255,8 @@ std::vector<DeviceView> NodeAgent::devices() const {
   return out;
 }
 
-// Adds a device that only the ledger knows, if slices hold a part of it or the driver reports it as lost. A
-// device that was removed from the machine is neither.
+// Adds a device that only the ledger knows, if slices hold a part of it or the driver reports it as lost.
+// Devices that were removed from the machine are not added.
 void NodeAgent::add_lost(std::vector<DeviceView>& devices, const ledger::Balance& balance) const {
   const unsigned index = balance.device.index;
   if (balance.held.empty() &&

@@ -1,9 +1,9 @@
 // The agent of this node: grants slices, tracks their processes, and releases the charges of ended processes.
 //
-// It combines the parts in node/slice and responds to the sockets with values. It runs on one loop
-// (os/loop.h). Requests come from node/api, attaching processes from node/attach, ends of processes from
-// pidfds and cgroups, the driver's reports from the sampler. The decisions are pure code in place/, ledger/,
-// share/ and node/reconcile.
+// It combines the parts in node/slice and returns values to the sockets. It runs on one loop (os/loop.h).
+// Requests come from node/api, attaching processes from node/attach, the ends of processes from pidfds and
+// cgroups, and the driver's reports from the sampler. The decisions are pure code in place/, ledger/, share/
+// and node/reconcile.
 #pragma once
 
 #include "node/agent/agent.h"
@@ -13,7 +13,7 @@ namespace carve::node {
 
 class NodeAgent final : public Agent {
  public:
-  // Both must outlive this object.
+  // Both arguments must outlive this object.
   NodeAgent(NodeState& node, Lifecycle& lifecycle) : node_(node), lifecycle_(lifecycle) {}
 
   Outcome<SliceView> grant(const Request&, const os::ProcessId& creator, const Viewer&) override;

@@ -1,4 +1,4 @@
-// The rows of carved's options, and the rules of their values.
+// The rows of carved's options, and the rules for their values.
 #include "node/option_table.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Outcome<void> set_label(Options& o, const std::string& word) {
   return {};
 }
 
-// "127.0.0.1:9400", "[::1]:0", and with --metrics-listen-any also "0.0.0.0:9400".
+// Parses "127.0.0.1:9400", "[::1]:0" or, with --metrics-listen-any, also "0.0.0.0:9400".
 Outcome<void> set_metrics(Options& o, const std::string& word) {
   o.metrics = os::parse_tcp_address(word);
   if (!o.metrics)

@@ -38,8 +38,8 @@ bool Meter::may_run(Process::Thread& thread, uint64_t submitted, uint64_t unfenc
 
 Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now, Process& process) {
   Sum s;
-  // The threads are read first. So work that gets its fence in between is counted twice rather than missed,
-  // and a fence that is new at the next read comes after all work seen here.
+  // The threads are read first. Work whose fence is inserted in between is therefore counted twice rather
+  // than missed, and a fence that is new at the next read follows all work seen here.
   struct Seen {
     unsigned index;
     uint64_t submitted, unfenced;
@@ -68,7 +68,7 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now, Pro
     const shm::StreamWork& stream = work.stream[i];
     if (stream.device.load(std::memory_order_acquire) != device + 1) continue;
     ++s.streams;
-    // `completed` is read first, so a fence in between makes the stream look busy, but never idle.
+    // `completed` is read first, so a fence inserted in between makes the stream look busy, never idle.
     const uint64_t completed = load(stream.completed), marked = load(stream.fenced);
     s.fenced += marked;
     if (marked == completed) continue;
@@ -99,16 +99,16 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
     if (fresh) p.busy = s.busy, p.submitted = s.submitted;
     const uint64_t submitted = std::min(s.submitted - p.submitted, most);
 
-    // The remaining work is computed: the previous rest and the new work, less the time that passed. The
-    // fences correct the result to within one fence interval or one kernel.
+    // The remaining work is computed as the previous remainder plus the new work, minus the elapsed time.
+    // Fences correct the result to within one fence interval or one kernel.
     const uint64_t open_work = s.marked_left + s.unfenced, slack = std::max(between_fences, s.longest);
     const uint64_t reckoned = p.left + submitted > passed ? p.left + submitted - passed : 0;
     const uint64_t left = std::clamp(reckoned, open_work > slack ? open_work - slack : 0, open_work);
 
     const bool in_flight = s.marks_open || s.unfenced > 0;
     uint64_t busy = std::min(s.busy > p.busy ? s.busy - p.busy : 0, passed);
-    // A thread that has not synchronised since reports "busy" all the time; it was busy while it had work.
-    // The end is computed, and at least half of the possible time counts.
+    // A thread that has not synchronised since then still reports "busy", but it was busy only while it had
+    // work. The end is estimated, and at least half of the possible time counts.
     if (p.open && !p.in_flight)
       busy = std::min(busy, submitted);
     else if (s.threads_busy && !in_flight)
@@ -141,7 +141,7 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
   else if (static_cast<Ns>(idle_at) > last_)
     idle_since_ = std::min(static_cast<Ns>(idle_at), now);
   else if (idle_since_ == 0 || active)
-    idle_since_ = now;  // No source has the end, so this read's time is used.
+    idle_since_ = now;  // The end is unknown, so the time of this read is used.
   seen.idle_since = idle_since_;
   last_ = now;
   return seen;

@@ -1,13 +1,13 @@
-// Converts the words that a slice's processes wrote (wire/shm/work.h) into an observation for share/. Pure
-// except for the loads: `now` is an argument.
+// Converts the words that a slice's processes wrote (wire/shm/work.h) into an observation for share/. Has no
+// side effects; `now` is an argument.
 //
 // The busy time on the device comes from three sources, of which the best available one is used:
 // - a thread that synchronises writes exactly when it had work (BusyWord);
-// - a thread that never does is idle when the device has written all its fences; it was busy for the
+// - a thread that never synchronises is idle when the device has written all its fences; it was busy for the
 //   estimate of its submitted work, at most until now;
 // - the last launches, after the last fence, end when twice their estimate has passed. In a process with one
-//   stream they also end with a fence that another thread inserted after them.
-// A process can write false values, so all results are clipped to the time that passed.
+//   stream they also end with a fence that another thread inserted after them. A process can write false
+//   values, so all results are clipped to the time that passed.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class Meter {
                           unsigned device, share::Ns now);
 
   // As of the last read.
-  unsigned threads() const { return threads_; }  // Launching threads of the process with the most.
+  unsigned threads() const { return threads_; }  // Largest number of launching threads in one process.
   share::Ns waiting_since() const {
     return waiting_since_;
   }  // Start of the longest current wait at the gate, or 0.
@@ -37,12 +37,12 @@ class Meter {
     uint64_t left = 0;
     struct Thread {
       uint64_t submitted = 0;
-      share::Ns changed = 0;  // When `submitted` last changed.
+      share::Ns changed = 0;  // Time of the last change of `submitted`.
       uint64_t fenced = 0;    // Sum of the streams' fences at that time.
     };
     std::array<Thread, shm::work_threads> threads;
     bool in_flight = false;
-    bool open = false;  // A thread reports that it is busy.
+    bool open = false;  // Whether a thread reports that it is busy.
     uint64_t seen = 0;  // Number of the last read.
   };
   struct Sum;

@@ -10,7 +10,7 @@ namespace {
 
 using share::ms, share::us, share::Ns;
 
-// A slice's pages, written as the guest library writes them.
+// The pages of a slice, written as the guest library writes them.
 struct SharedMemory {
   std::unique_ptr<shm::ProcessWork[]> work{new shm::ProcessWork[4]()};
   std::vector<unsigned> slots{0};
@@ -45,7 +45,7 @@ struct SharedMemory {
   }
 };
 
-TEST(Meter, a_program_that_synchronises_reports_exactly_when_it_was_busy) {
+TEST(Meter, uses_the_exact_busy_time_of_a_program_that_synchronises) {
   SharedMemory p;
   auto& t = p.thread();
   p.read(0);
@@ -59,7 +59,7 @@ TEST(Meter, a_program_that_synchronises_reports_exactly_when_it_was_busy) {
   EXPECT_EQ(seen.idle_since, p.now - 250 * us);
 }
 
-TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_fences) {
+TEST(Meter, counts_a_program_that_never_synchronises_as_busy_until_its_fences_are_written) {
   SharedMemory p;
   auto& t = p.thread();
   auto& s = p.stream();
@@ -70,7 +70,7 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_fences)
   auto seen = p.read(400 * us);
   EXPECT_TRUE(seen.in_flight);
   EXPECT_EQ(seen.busy, 400 * us);
-  EXPECT_EQ(seen.left, 800 * us) << "fences are 200 us apart, so at least so much is left";
+  EXPECT_EQ(seen.left, 800 * us) << "fences are 200 us apart, so at least this much is left";
   s.completed = 1'000'000;
   seen = p.read(5 * ms);
   EXPECT_FALSE(seen.in_flight);
@@ -83,7 +83,7 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_fences)
   EXPECT_EQ(p.read(5 * ms).busy, 300 * us);
 }
 
-TEST(Meter, launches_behind_the_last_fence_end_after_twice_their_estimate) {
+TEST(Meter, ends_launches_after_the_last_fence_after_twice_their_estimate) {
   SharedMemory p;
   auto& t = p.thread();
   p.read(0);
@@ -94,7 +94,7 @@ TEST(Meter, launches_behind_the_last_fence_end_after_twice_their_estimate) {
   EXPECT_FALSE(p.read(400 * us).in_flight);
 }
 
-TEST(Meter, launches_of_one_thread_end_while_another_continues) {
+TEST(Meter, ends_the_launches_of_one_thread_while_another_continues) {
   SharedMemory p;
   auto &one = p.thread(0), &other = p.thread(1);
   p.stream(0), p.stream(1);
@@ -109,7 +109,7 @@ TEST(Meter, launches_of_one_thread_end_while_another_continues) {
   EXPECT_FALSE(p.read(200 * us).in_flight);
 }
 
-TEST(Meter, a_fence_that_another_thread_put_behind_launches_in_the_only_stream_ends_them) {
+TEST(Meter, ends_launches_in_the_only_stream_at_a_fence_that_another_thread_inserted_after_them) {
   for (const unsigned streams : {1u, 2u}) {
     SharedMemory p;
     auto &one = p.thread(0), &other = p.thread(1);
@@ -126,11 +126,11 @@ TEST(Meter, a_fence_that_another_thread_put_behind_launches_in_the_only_stream_e
     s.completed = 1'000;
     EXPECT_EQ(p.read(20 * us).in_flight, streams != 1) << "the launches may be in the other stream";
     one.submitted = 300'000;
-    EXPECT_TRUE(p.read(20 * us).in_flight) << "they are behind the fence";
+    EXPECT_TRUE(p.read(20 * us).in_flight) << "they are followed by the fence";
   }
 }
 
-TEST(Meter, simultaneous_work_is_charged_once) {
+TEST(Meter, charges_simultaneous_work_once) {
   SharedMemory p;
   p.slots = {0, 1};
   p.goes_busy(p.thread(0), p.now);
@@ -142,7 +142,7 @@ TEST(Meter, simultaneous_work_is_charged_once) {
   EXPECT_EQ(p.meter.threads(), 2u);
 }
 
-TEST(Meter, tells_who_waits_and_since_when) {
+TEST(Meter, reports_who_waits_and_since_when) {
   SharedMemory p;
   p.thread(0).waiting_since = static_cast<uint64_t>(p.now);
   p.thread(1).waiting_since = static_cast<uint64_t>(p.now - 3 * ms);
@@ -150,7 +150,7 @@ TEST(Meter, tells_who_waits_and_since_when) {
   EXPECT_EQ(p.meter.waiting_since(), p.now - 4 * ms);
 }
 
-TEST(Meter, another_device_s_work_is_another_s) {
+TEST(Meter, ignores_work_on_other_devices) {
   SharedMemory p;
   p.thread().device = 2;
   p.stream().device = 2;
@@ -162,13 +162,13 @@ TEST(Meter, another_device_s_work_is_another_s) {
   EXPECT_EQ(seen.busy, 0);
 }
 
-TEST(Meter, believes_no_more_than_the_time_that_passed_whatever_is_written) {
+TEST(Meter, never_reports_more_than_the_elapsed_time_whatever_is_written) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     std::mt19937_64 random(seed);
     SharedMemory p;
     p.slots = {0, 1, 2, 3, 99};
     for (int look = 0; look < 30; ++look) {
-      // Any bits in any word.
+      // Writes random bits into every word.
       auto* bytes = reinterpret_cast<unsigned char*>(p.work.get());
       for (int i = 0; i < 4000; ++i)
         bytes[random() % (4 * sizeof(shm::ProcessWork))] = static_cast<unsigned char>(random());

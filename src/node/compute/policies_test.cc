@@ -44,14 +44,14 @@ struct Machine {
   }
 };
 
-TEST(Policies, a_node_without_a_setting_follows_fixed_share) {
+TEST(Policies, are_fixed_share_on_a_node_without_a_setting) {
   Machine m;
   const Policies p = m.start();
   EXPECT_EQ(m.trouble, "");
   EXPECT_EQ(p.of(device), (Setting<Policy>{fixed_policy, fixed_policy, {}}));
 }
 
-TEST(Policies, each_device_changes_over_when_its_own_slices_have_left) {
+TEST(Policies, change_on_each_device_when_its_own_slices_have_ended) {
   Machine m;
   Policies p = m.start();
   m.living[device] = {"a", "b"};
@@ -67,7 +67,7 @@ TEST(Policies, each_device_changes_over_when_its_own_slices_have_left) {
   EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, guaranteed, {}}));
 }
 
-TEST(Policies, a_restart_changes_the_policy_of_devices_without_slices_only) {
+TEST(Policies, change_after_a_restart_only_on_devices_without_slices) {
   Machine m;
   {
     Policies p = m.start();
@@ -81,12 +81,12 @@ TEST(Policies, a_restart_changes_the_policy_of_devices_without_slices_only) {
   EXPECT_EQ(p.of(other), (Setting<Policy>{native, native, {}}));
 }
 
-TEST(Policies, a_boot_makes_the_desired_policy_effective_also_for_slices_without_processes) {
+TEST(Policies, become_effective_at_a_boot_even_for_slices_without_processes) {
   Machine m;
   m.living[device] = {"created"};
   m.start({}, fixed_policy);
   EXPECT_EQ(m.start(native).of(device), (Setting<Policy>{native, fixed_policy, {"created"}}));
-  EXPECT_FALSE(m.booted) << "a restart of the agent is no boot";
+  EXPECT_FALSE(m.booted) << "a restart of the agent is not a boot";
   m.boot_id = "second";
   m.may_follow = false;
   EXPECT_TRUE(m.start().of(device).pending()) << "a promise that does not fit keeps the policy";
@@ -98,21 +98,21 @@ TEST(Policies, a_boot_makes_the_desired_policy_effective_also_for_slices_without
   EXPECT_FALSE(m.booted);
 }
 
-TEST(Policies, the_command_line_overrides_the_stored_policy) {
+TEST(Policies, of_the_command_line_override_the_stored_ones) {
   Machine m;
   { ASSERT_TRUE(m.start().want(native, m.holders())); }
   EXPECT_EQ(m.start(guaranteed).of(device).effective, guaranteed);
-  EXPECT_EQ(m.start().of(device).effective, guaranteed) << "and is kept itself";
+  EXPECT_EQ(m.start().of(device).effective, guaranteed) << "and it is stored";
 }
 
-TEST(Policies, slices_from_before_there_was_a_file_keep_theirs) {
+TEST(Policies, of_slices_that_are_older_than_the_file_are_kept) {
   Machine m;
   m.living[device] = {"old"};
   const Policies p = m.start(guaranteed, native);
   EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, native, {"old"}}));
 }
 
-TEST(Policies, a_damaged_file_is_reported_and_rewritten) {
+TEST(Policies, in_a_damaged_file_are_reported_and_rewritten) {
   Machine m;
   std::ofstream(m.folder / "policy.json") << "{\"desired\": 7";
   m.start(guaranteed);
@@ -121,7 +121,7 @@ TEST(Policies, a_damaged_file_is_reported_and_rewritten) {
   EXPECT_EQ(m.trouble, "");
 }
 
-TEST(Policies, a_policy_that_cannot_be_stored_is_rejected_without_a_change) {
+TEST(Policies, that_cannot_be_stored_are_rejected_without_a_change) {
   Machine m;
   Policies p = m.start();
   std::filesystem::remove_all(m.folder);

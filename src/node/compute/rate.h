@@ -1,4 +1,4 @@
-// The growth rate of a sum: several samples a second, kept for one minute.
+// The growth rate of a sum, computed from several samples a second that are kept for one minute.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ class Rate {
   // Samples must arrive in the order of their times.
   void sample(share::Ns now, share::Ns sum) {
     samples_.emplace_back(now, sum);
-    // Keep one sample older than the longest window, so that this window is whole.
+    // Keep one sample older than the longest window, so that this window is complete.
     while (samples_.size() > 2 && samples_[1].first <= now - max_window) samples_.pop_front();
   }
 
   // Returns the growth over the last `window` (at most `max_window`) as a part of that time, in basis points.
-  // Uses a shorter time if the samples do not reach back that far. The window ends with the last sample and
-  // begins with the sample nearest to its start. No value before the second sample.
+  // Uses a shorter window if the samples do not reach back that far. The window ends with the last sample and
+  // begins with the sample nearest to its start. Returns no value before the second sample.
   std::optional<uint32_t> part(share::Ns window) const {
     if (samples_.size() < 2) return std::nullopt;
     const auto& [to, last] = samples_.back();

@@ -16,7 +16,7 @@ TEST(Rate, is_unknown_before_the_second_sample) {
   EXPECT_EQ(g.part(second), 5000u) << "over the time that has samples";
 }
 
-// 70 s without growth, then 5 s at half the rate, then 1 s at the full rate.
+// Samples 70 s without growth, then 5 s at half the rate, then 1 s at the full rate.
 TEST(Rate, does_not_depend_on_the_number_of_samples) {
   for (const share::Ns every : {40 * ms, 250 * ms, 500 * ms}) {
     Rate g;
@@ -30,14 +30,14 @@ TEST(Rate, does_not_depend_on_the_number_of_samples) {
   }
 }
 
-TEST(Rate, with_late_samples_is_that_of_the_nearest_window) {
+TEST(Rate, uses_the_nearest_window_if_samples_are_late) {
   Rate g;
   for (const share::Ns at : {0, 240, 510, 745, 1010, 1250})
     g.sample(at * ms, at < 1010 ? 0 : (at - 745) * ms);
   EXPECT_EQ(g.part(second), static_cast<uint32_t>((1250 - 745) * 10000 / (1250 - 240)));
 }
 
-TEST(Rate, beyond_the_time_that_passed_is_all_of_it) {
+TEST(Rate, is_at_most_the_elapsed_time) {
   Rate g;
   g.sample(0, 0);
   g.sample(second, 3 * second);

@@ -20,9 +20,10 @@ namespace carve::node {
 namespace {
 
 constexpr int64_t patience = 10 * os::second;
-// An H100 (driver 580.159) takes 9 MiB. More means that another process's memory came or went in between.
+// An H100 (driver 580.159) takes 9 MiB. More means that another process's memory was allocated or freed in
+// between.
 constexpr uint64_t max_unlisted = 64ull << 20;
-// The charge for a page of managed memory, and the largest step that is accepted.
+// The charge for a page of managed memory, and the largest accepted step.
 constexpr uint64_t managed_block = 2ull << 20, max_managed_step = 1ull << 30;
 
 template <class F>
@@ -83,7 +84,7 @@ Outcome<std::string> read_line(const Child& child, unsigned device, int64_t unti
   return said.substr(0, said.find('\n'));
 }
 
-// Moves a page of managed memory to the device, if the driver can.
+// Moves a page of managed memory to the device if the driver supports it.
 void take_managed_page(void* driver, CUdevice device) {
   const auto allocate = symbol<decltype(&cuMemAllocManaged)>(driver, "cuMemAllocManaged");
   const auto prefetch = symbol<decltype(&cuMemPrefetchAsync)>(driver, "cuMemPrefetchAsync");
@@ -95,7 +96,7 @@ void take_managed_page(void* driver, CUdevice device) {
   if (prefetch(page, 4096, device, nullptr) == CUDA_SUCCESS) synchronize();
 }
 
-// Returns how much more than a block the device holds after the child's first managed page.
+// Returns how much more memory than one block the device uses after the child's first managed page.
 Outcome<Bytes> measure_managed_step(const Nvml& nvml, const Child& child, unsigned device, Bytes before,
                                     int64_t until) {
   if (write(child.input.get(), "\n", 1) != 1)
@@ -211,7 +212,7 @@ Outcome<CudaFacts> cuda_facts(Nvml& nvml, const Device& device, const std::strin
   const std::string line =
       fmt::format("{}{} {} {}\n", key, measured->context.count, measured->migrates ? "migrates" : "stays",
                   measured->managed_step.count);
-  // Without a cache the next start measures again; no data is lost.
+  // Without the cache the next start only measures again.
   if (!file || write(file.get(), line.data(), line.size()) < 0) return measured;
   return measured;
 }

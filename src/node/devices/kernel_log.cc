@@ -11,12 +11,12 @@
 namespace carve::node {
 namespace {
 
-constexpr size_t max_line_bytes = 8192;  // The kernel's own limit for a record.
+constexpr size_t max_line_bytes = 8192;  // The kernel's limit for a record.
 constexpr int max_reads = 1024;
 constexpr size_t max_bytes = 64 << 10;
 constexpr size_t max_name_characters = 64;
 
-// Takes a number off the front of `text`. Returns false if there is none, or if it is too large.
+// Removes a number from the front of `text`. Returns false if there is none or it is too large.
 template <class Number>
 bool take_number(std::string_view& text, Number& out, int base = 10) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
@@ -48,7 +48,7 @@ std::optional<PciAddress> parse_pci_address(std::string_view text) {
 
 std::optional<XidRecord> parse_xid(std::string_view line) {
   constexpr std::string_view head = "NVRM: Xid (PCI:";
-  // The prefix of /dev/kmsg ends with its only semicolon. A time in brackets may follow.
+  // The prefix of a line in /dev/kmsg ends with its only semicolon. A time in brackets may follow.
   const size_t at = line.find(head);
   if (at == std::string_view::npos || line.substr(0, at).find("NVRM") != std::string_view::npos)
     return std::nullopt;
@@ -83,7 +83,7 @@ std::vector<XidRecord> KernelLog::read() {
   std::array<char, max_line_bytes> bytes{};
   size_t total = 0;
   for (int reads = 0; reads < max_reads && total < max_bytes; ++reads) {
-    // /dev/kmsg returns one record per call, and EPIPE if records were overwritten before they were read.
+    // /dev/kmsg returns one record per call, or EPIPE if records were overwritten before they were read.
     const ssize_t count = ::read(fd_.get(), bytes.data(), bytes.size());
     if (count < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (count <= 0) break;

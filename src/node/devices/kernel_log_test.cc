@@ -12,7 +12,7 @@ namespace {
 constexpr const char* page_fault =
     "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python3, Ch 00000008, intr 10000000. MMU Fault";
 
-TEST(PciAddress, both_forms_name_the_same_device) {
+TEST(PciAddress, is_the_same_in_both_forms) {
   const auto nvml = parse_pci_address("00000000:3B:00.0");
   ASSERT_TRUE(nvml);
   EXPECT_EQ(nvml, parse_pci_address("0000:3b:00"));
@@ -21,7 +21,7 @@ TEST(PciAddress, both_forms_name_the_same_device) {
     EXPECT_FALSE(parse_pci_address(text)) << text;
 }
 
-TEST(ParseXid, the_process_is_in_the_line) {
+TEST(ParseXid, finds_the_process_in_the_line) {
   for (const std::string prefix : {"", "3,1234,5678901,-;", "[   12.345678] "}) {
     const auto record = parse_xid(prefix + page_fault);
     ASSERT_TRUE(record) << prefix;
@@ -33,7 +33,7 @@ TEST(ParseXid, the_process_is_in_the_line) {
   EXPECT_EQ(parse_xid("NVRM: Xid (PCI:0000:3b:00): 13, pid='4711', name=a b, Graphics")->pid, 4711);
 }
 
-TEST(ParseXid, the_process_may_be_unknown) {
+TEST(ParseXid, accepts_an_unknown_process) {
   for (const char* line : {"NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen",
                            "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
                            "NVRM: Xid (PCI:0000:3b:00): 79, pid=-1, name=x", "NVRM: Xid (PCI:0000:3b:00): 79",
@@ -45,7 +45,7 @@ TEST(ParseXid, the_process_may_be_unknown) {
   }
 }
 
-TEST(ParseXid, a_programs_name_cannot_name_another_process) {
+TEST(ParseXid, cannot_be_misled_by_a_programs_name) {
   const auto record = parse_xid("NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=x, pid=8, name=y");
   ASSERT_TRUE(record);
   EXPECT_EQ(record->pid, 7);
@@ -55,15 +55,15 @@ TEST(ParseXid, a_programs_name_cannot_name_another_process) {
       64u);
 }
 
-TEST(ParseXid, other_lines_report_none) {
+TEST(ParseXid, returns_no_value_for_other_lines) {
   for (const char* line : {"", "usb 1-1: new device", "NVRM: GPU at PCI:0000:3b:00: GPU-1", "NVRM: Xid (PCI:",
                            "NVRM: Xid (PCI:0000:3b:00): ", "NVRM: Xid (PCI:0000:3b:00): x, pid=1",
                            "NVRM: Xid (PCI:0000:3b:00", "NVRM: Xid (PCI:0000:3b:00): 99999999999"})
     EXPECT_FALSE(parse_xid(line)) << line;
 }
 
-// Every prefix of a line, and lines with changed bytes, are read without a fault.
-TEST(ParseXid, hostile_bytes) {
+// Parses every prefix of a line, and lines with changed bytes, without a fault.
+TEST(ParseXid, survives_hostile_bytes) {
   const std::string line = page_fault;
   for (size_t size = 0; size < line.size(); ++size) parse_xid(line.substr(0, size));
   std::minstd_rand random(1);
@@ -91,7 +91,7 @@ class KernelLogFile : public testing::Test {
   std::string path_ = testing::TempDir() + "kernel-log-XXXXXX";
 };
 
-TEST_F(KernelLogFile, lines_behind_the_opening_are_read_once) {
+TEST_F(KernelLogFile, reads_lines_written_after_opening_once) {
   append(std::string(page_fault) + "\n");
   auto log = KernelLog::open(path_);
   ASSERT_TRUE(log);
@@ -101,7 +101,7 @@ TEST_F(KernelLogFile, lines_behind_the_opening_are_read_once) {
   EXPECT_TRUE(log->read().empty());
 }
 
-TEST_F(KernelLogFile, a_line_may_be_written_in_parts) {
+TEST_F(KernelLogFile, accepts_a_line_that_is_written_in_parts) {
   auto log = KernelLog::open(path_);
   ASSERT_TRUE(log);
   const std::string line = page_fault;
@@ -111,7 +111,7 @@ TEST_F(KernelLogFile, a_line_may_be_written_in_parts) {
   EXPECT_EQ(log->read().size(), 1u);
 }
 
-TEST_F(KernelLogFile, a_long_log_is_read_in_several_calls) {
+TEST_F(KernelLogFile, reads_a_long_log_in_several_calls) {
   auto log = KernelLog::open(path_);
   ASSERT_TRUE(log);
   std::string text = std::string(1 << 20, 'x') + "\n";
@@ -124,7 +124,7 @@ TEST_F(KernelLogFile, a_long_log_is_read_in_several_calls) {
   EXPECT_GT(calls, 10);
 }
 
-TEST(KernelLog, a_missing_log_is_a_message) {
+TEST(KernelLog, reports_a_missing_log) {
   const auto log = KernelLog::open("/nonexistent/kmsg");
   ASSERT_FALSE(log);
   EXPECT_EQ(log.error().message, "/nonexistent/kmsg cannot be read: No such file or directory");

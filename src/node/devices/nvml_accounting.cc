@@ -10,7 +10,7 @@
 namespace carve::node {
 namespace {
 
-// Per sample. A call takes some microseconds; on a faulty device the next sample reads the rest.
+// Limit per sample. A call takes a few microseconds; on a faulty device the next sample reads the rest.
 constexpr int64_t max_read_ns = 200 * os::millisecond;
 constexpr size_t max_listed = 65536;
 
@@ -66,7 +66,7 @@ std::vector<unsigned> Accounting::pids_to_read(const std::vector<unsigned>& list
 AccountingSample Accounting::read(const AccountingCalls& call, nvmlDevice_t device) {
   AccountingSample out;
   std::vector<unsigned> listed;
-  // The driver refuses the list while accounting is off.
+  // The driver does not return the list while accounting is off.
   if (!was_on_ || list(call, device, listed) != NVML_SUCCESS) {
     out.trouble = turn_on(call, device);
     if (!out.trouble.empty()) return out;
@@ -83,7 +83,7 @@ AccountingSample Accounting::read(const AccountingCalls& call, nvmlDevice_t devi
   for (const unsigned pid : pids_to_read(listed)) {
     if (os::monotonic_ns() - begun > max_read_ns) break;
     nvmlAccountingStats_t stats{};
-    if (call.stats(device, pid, &stats) != NVML_SUCCESS) continue;  // It has left the ring.
+    if (call.stats(device, pid, &stats) != NVML_SUCCESS) continue;  // The process was dropped from the ring.
     const bool is_running = stats.isRunning != 0;
     const bool ended_before = before_.erase(pid) != 0 && !is_running;
     const auto known = ended_.find(pid);

@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// The driver: one device, whose calls are plain functions.
+// A fake driver with one device, whose calls are plain functions.
 struct Driver {
   nvmlReturn_t mode_result = NVML_SUCCESS, set_result = NVML_SUCCESS;
   bool on = false;
@@ -69,7 +69,7 @@ TEST_F(AccountingTest, is_turned_on_and_returns_each_ended_process_once) {
   EXPECT_THAT(read_pids(), IsEmpty());
 }
 
-TEST_F(AccountingTest, leaves_out_what_had_ended_before_the_first_sample) {
+TEST_F(AccountingTest, leaves_out_processes_that_had_ended_before_the_first_sample) {
   driver.on = true;
   process(7, 1, false);
   process(8, 1, true);
@@ -88,7 +88,7 @@ TEST_F(AccountingTest, returns_running_processes_in_each_sample) {
   EXPECT_THAT(read_pids(), IsEmpty());
 }
 
-TEST_F(AccountingTest, finds_a_pid_that_was_used_again) {
+TEST_F(AccountingTest, finds_a_reused_pid) {
   read();
   for (unsigned pid = 1; pid <= 200; ++pid) process(pid, 1, false);
   EXPECT_EQ(read_pids().size(), 200u);
@@ -117,20 +117,20 @@ TEST_F(AccountingTest, reports_why_it_is_off) {
   EXPECT_FALSE(read().is_on);
 }
 
-TEST_F(AccountingTest, does_not_turn_on_again_what_an_administrator_turned_off) {
+TEST_F(AccountingTest, stays_off_if_an_administrator_turned_it_off) {
   read();
   driver.on = false;
   EXPECT_THAT(read().trouble, HasSubstr("was turned off"));
   EXPECT_EQ(driver.sets, 1);
 }
 
-TEST_F(AccountingTest, counts_no_memory_that_the_driver_does_not_report) {
+TEST_F(AccountingTest, does_not_count_memory_that_the_driver_does_not_report) {
   read();
   process(7, 1, false, NVML_VALUE_NOT_AVAILABLE);
   EXPECT_EQ(read().processes.at(0).peak, Bytes());
 }
 
-TEST(ProcessTables, of_other_drivers_are_reported) {
+TEST(ProcessTables, of_unknown_drivers_are_reported) {
   for (const uint64_t known : {1904, 1960, 2008}) EXPECT_EQ(unknown_process_table(known, "550.163.01"), "");
   EXPECT_THAT(unknown_process_table(2016, "999.1"),
               HasSubstr("driver 999.1 has an unknown private table of 2016 bytes"));

@@ -10,7 +10,7 @@
 namespace carve::node {
 namespace {
 
-// nvml.h: a structure's version is its size and, in the top byte, its number.
+// Returns a structure's version as defined in nvml.h: its size and, in the top byte, its number.
 template <class T>
 constexpr unsigned versioned(unsigned number) {
   return static_cast<unsigned>(sizeof(T)) | number << 24;
@@ -208,7 +208,7 @@ DeviceMode Nvml::mode(unsigned index) const {
   if (call_.mig_mode != nullptr && call_.mig_mode(handles_[index], &now, &pending) == NVML_SUCCESS &&
       now == NVML_DEVICE_MIG_ENABLE)
     return DeviceMode::mig;
-  // Without room for a row, INSUFFICIENT_SIZE means that there is one.
+  // Without room for a row, INSUFFICIENT_SIZE means that there is at least one row.
   if (call_.mps_processes != nullptr &&
       call_.mps_processes(handles_[index], &clients, nullptr) == NVML_ERROR_INSUFFICIENT_SIZE)
     return DeviceMode::mps;
@@ -265,7 +265,7 @@ std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn
   return out;
 }
 
-// Adds the newest utilization sample of each process. Real drivers keep samples of some seconds.
+// Adds the newest utilization sample of each process. Real drivers keep samples for a few seconds.
 void Nvml::look_at_work(unsigned index, std::vector<ProcessUse>& processes) {
   if (call_.process_utilization == nullptr) return;
   WorkSamples& work = work_[index];
@@ -281,7 +281,7 @@ void Nvml::look_at_work(unsigned index, std::vector<ProcessUse>& processes) {
     result = read(count);
   }
   samples.resize(result == NVML_SUCCESS ? std::min<size_t>(count, samples.size())
-                                        : 0);  // NOT_FOUND: no new one.
+                                        : 0);  // NOT_FOUND means no new sample.
   std::vector<unsigned> pids;
   for (const ProcessUse& process : processes) pids.push_back(process.pid);
   work.add(samples, pids, now_us);

@@ -1,5 +1,5 @@
-// NVML's report about this node's devices. The library (libnvidia-ml.so.1, real or simulated) is opened at
-// run time, so that the agent starts on a machine without a driver and can report that.
+// Reads the state of this node's devices from NVML. The library (libnvidia-ml.so.1, real or simulated) is
+// opened at run time, so that the agent can start on a machine without a driver and report that.
 //
 // Calls may take seconds on a faulty device; after the start only the sampler's thread makes them.
 #pragma once
@@ -20,7 +20,8 @@
 
 namespace carve::node {
 
-// The entry points that Carve uses, typed by their declarations. Null if an older driver lacks one.
+// The entry points that Carve uses, with the types of their declarations. An entry is null if an older driver
+// lacks it.
 struct NvmlTable {
   decltype(&nvmlInit_v2) init;
   decltype(&nvmlShutdown) shutdown;
@@ -61,12 +62,12 @@ std::string unknown_process_table(uint64_t table_bytes, const std::string& drive
 struct ProcessUse {
   unsigned pid;
   Bytes used;
-  bool graphics_only = false;  // The driver lists it among graphics clients only.
+  bool graphics_only = false;  // The driver lists it only among graphics clients.
   WorkShown work;              // The work of its kernels.
 };
 
 struct DeviceSample {
-  Bytes used;  // In use by all processes, without the reserved part.
+  Bytes used;  // Bytes in use by all processes, without the reserved part.
   unsigned utilization_percent = 0;
   std::vector<ProcessUse> processes;
   bool processes_hidden = false;  // NVML does not report the memory of each process (another pid namespace,
@@ -87,22 +88,22 @@ class Nvml {
 
   // Returns the indexes of the lost devices that the last find_devices() left out.
   const std::vector<unsigned>& lost_indexes() const { return lost_indexes_; }
-  // Returns the devices in NVML's order, without lost ones; adds a message about each lost one to `said`.
-  // `reserve` replaces the reserved bytes that the driver reports.
+  // Returns the devices in NVML's order, without lost ones; a message about each lost device is added to
+  // `said`. If given, `reserve` replaces the reserved bytes that the driver reports.
   Outcome<std::vector<Device>> find_devices(const Bytes* reserve, std::vector<std::string>& said);
   unsigned minor_of(unsigned index) const;      // N of /dev/nvidiaN.
   std::string pci_id_of(unsigned index) const;  // "00000000:3B:00.0". Empty if not reported.
-  // Returns the links between the devices with these indexes, numbered by their position here. Pairs that the
-  // driver does not report are left out.
+  // Returns the links between the devices with these indexes, which are numbered by their position in
+  // `indexes`. Pairs that the driver does not report are left out.
   std::vector<place::Wire> wires(const std::vector<unsigned>& indexes) const;
   const std::string& driver_version() const { return driver_version_; }
   // Returns why nvidia-smi in a slice also shows other processes; empty if it does not.
   std::string process_lists_trouble() const;
 
-  // Reads the bytes in use by all processes, without the reserved part. `index` is NVML's.
+  // Reads the bytes in use by all processes, without the reserved part. `index` is NVML's index.
   nvmlReturn_t read_used(unsigned index, Bytes&) const;
   DeviceSample sample(unsigned index);
-  // Returns the Xid errors since the last call: device index and number. Never blocks.
+  // Returns the device index and the number of each Xid error since the last call. Never blocks.
   std::vector<std::pair<unsigned, unsigned>> xids();
 
   std::vector<ProcessUse> processes(unsigned index, bool& hidden, nvmlReturn_t& result);
@@ -121,7 +122,7 @@ class Nvml {
   NvmlTable call_{};
   std::string driver_version_;
   std::vector<unsigned> lost_indexes_;
-  std::vector<nvmlDevice_t> handles_;          // By NVML's index. Null if lost.
+  std::vector<nvmlDevice_t> handles_;          // By NVML's index; null if the device is lost.
   std::map<unsigned, Accounting> accounting_;  // By NVML's index.
   std::map<unsigned, WorkSamples> work_;       // By NVML's index.
   nvmlEventSet_t events_ = nullptr;

@@ -6,7 +6,7 @@
 
 namespace carve::node {
 
-// Outlives the sampler if a call into the driver never returns.
+// The state shared with the thread, which outlives the sampler if a call into the driver never returns.
 struct Sampler::Shared {
   os::LoopPoster loop;
   Nvml& nvml;

@@ -1,6 +1,6 @@
-// Samples NVML on request, in its own thread, because a faulty device can block a call for seconds and the
-// agent must not wait. The loop requests a sample and gets it in a later turn; only one sample is taken at a
-// time. A sample of 2 devices takes about 100 us.
+// Samples NVML on request in its own thread, because a faulty device can block a call for seconds and the
+// agent must not wait. The loop requests a sample and receives it in a later turn. Only one sample is taken
+// at a time. A sample of 2 devices takes about 100 us.
 #pragma once
 
 #include <functional>
@@ -23,13 +23,13 @@ struct Sample {
 
 class Sampler {
  public:
-  Sampler(const os::Loop&, Nvml& nvml, std::vector<unsigned> indexes);  // `indexes` are NVML's.
+  Sampler(const os::Loop&, Nvml& nvml, std::vector<unsigned> indexes);  // `indexes` are NVML's indexes.
   ~Sampler();  // Waits at most 2 s for a running call, then leaves the thread running.
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // Takes a sample and calls `taken` with it on the loop, unless the sampler is destroyed before. Returns
-  // false, and does nothing, while the previous sample is still being taken.
+  // Takes a sample and calls `taken` with it on the loop, unless the sampler is destroyed first. While the
+  // previous sample is still being taken, does nothing and returns false.
   bool ask(std::function<void(const Sample&)> taken);
   int64_t under_way_since_ns() const;  // 0 if no sample is being taken.
 

@@ -8,18 +8,18 @@ namespace {
 
 constexpr uint64_t second = 1'000'000;
 constexpr uint64_t recent_window_us = 3 * second, proof_window_us = 24 * second;
-// The age of a sample whose process no longer works. Drivers record one every 1/6 s to 1 s.
+// A sample of this age belongs to a process that no longer works. Drivers record one every 1/6 s to 1 s.
 constexpr uint64_t stale_us = 2 * second;
 constexpr double confidence = 14;  // -ln of the probability that a bound is wrong: 1 in 1,200,000.
 
-// Divergence of a part `k` of the periods from the probability `p`: after n periods a part at least as far
-// from p has a probability of at most exp(-n * divergence).
+// Returns the divergence of a part `k` of the periods from the probability `p`: after n periods, the
+// probability of a part at least as far from p is at most exp(-n * divergence).
 double divergence(double k, double p) {
   const auto term = [](double x, double y) { return x <= 0 ? 0 : x * std::log(x / y); };
   return term(k, p) + term(1 - k, 1 - p);
 }
 
-// Returns the largest (or smallest) probability that a part `k` of `n` periods does not rule out.
+// Returns the largest (or smallest) probability that is consistent with a part `k` of `n` periods.
 double bound(double k, double n, bool upper) {
   double near = k, far = upper ? 1 : 0;
   for (int i = 0; i < 30; ++i) {
@@ -29,7 +29,7 @@ double bound(double k, double n, bool upper) {
   return near;
 }
 
-// The driver counts in whole percents, over other periods than the arbiter.
+// The driver counts whole percents, and over other periods than the arbiter.
 WorkShown counted(unsigned percent) {
   return {percent, percent > 0, percent, percent, std::min(100u, percent + percent / 4), 0};
 }
@@ -42,7 +42,7 @@ unsigned percent_of(double part) {
 
 void WorkSamples::add(std::span<const nvmlProcessUtilizationSample_t> samples, std::span<const unsigned> pids,
                       uint64_t now_us) {
-  // The clock may be set back. Then nothing earlier is known.
+  // If the clock was set back, everything earlier is dropped.
   if (now_us < now_us_) answers_.clear(), listed_since_us_.clear();
   Answer answer{.from_us = now_us_ == 0 ? now_us : std::min(now_us_, now_us),
                 .to_us = now_us,
@@ -82,7 +82,7 @@ WorkSamples::Bounds WorkSamples::bounds(unsigned pid, uint64_t from_us) const {
   if (time == 0) return {0, 0, 1};
   const double busy = std::min(1.0, all / time), part = std::min(busy, mine / time);
   if (busy == 0) return {0, 0, 1};
-  // As part of the busy time, because the random part is which process is recorded.
+  // Relative to the busy time, because only the choice of the recorded process is random.
   const double k = part / busy;
   return {part, busy * bound(k, periods, false), busy * bound(k, periods, true)};
 }

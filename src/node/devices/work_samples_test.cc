@@ -14,13 +14,13 @@ nvmlProcessUtilizationSample_t sample(unsigned pid, uint64_t stamp, unsigned per
   return {pid, stamp, percent, 0, 0, 0};
 }
 
-// A device with two processes that records one of them every 200 ms, with the busy time of the whole device.
+// A device with two processes that records one of them every 200 ms with the busy time of the whole device.
 struct Device {
   std::mt19937 random{1};
   WorkSamples work;
   uint64_t now = 1000 * second;
 
-  // `part` is process 1's part of the busy time, in percent. Process 2 has the rest.
+  // `part` is the percentage of the busy time that process 1 has. Process 2 has the rest.
   void run(unsigned periods, unsigned part, unsigned busy_percent) {
     const unsigned pids[] = {1, 2};
     for (unsigned i = 0; i < periods; ++i) {
@@ -31,8 +31,8 @@ struct Device {
   }
 };
 
-// The driver responds less often than it records: a sample is then the average of several periods.
-TEST(WorkSamples, answers_about_several_periods_count_by_their_time) {
+// If the driver is queried less often than it records, a sample is the average of several periods.
+TEST(WorkSamples, weight_answers_about_several_periods_by_their_time) {
   WorkSamples work;
   const unsigned pids[] = {1, 2};
   uint64_t now = 1000 * second;
@@ -46,7 +46,7 @@ TEST(WorkSamples, answers_about_several_periods_count_by_their_time) {
   EXPECT_GT(work.shown(1).at_most, 70u);
 }
 
-TEST(WorkSamples, a_clock_that_is_set_back_ends_the_window) {
+TEST(WorkSamples, start_a_new_window_if_the_clock_is_set_back) {
   WorkSamples work;
   const unsigned pids[] = {1};
   work.add({}, pids, 1000 * second);
@@ -57,7 +57,7 @@ TEST(WorkSamples, a_clock_that_is_set_back_ends_the_window) {
   EXPECT_EQ(work.shown(1).at_most, 100u);
 }
 
-TEST(WorkSamples, a_process_is_shown_its_part_of_the_periods) {
+TEST(WorkSamples, show_a_process_with_its_part_of_the_periods) {
   Device device;
   device.run(100, 75, 80);
   const WorkShown large = device.work.shown(1), small = device.work.shown(2);
@@ -67,11 +67,11 @@ TEST(WorkSamples, a_process_is_shown_its_part_of_the_periods) {
   EXPECT_GT(small.at_most, 20u);
   EXPECT_LE(large.at_least, 60u);
   EXPECT_GE(large.at_most, 60u);
-  EXPECT_EQ(large.window_ns, 19'800'000'000) << "since the first look";
+  EXPECT_EQ(large.window_ns, 19'800'000'000) << "since the first sample";
 }
 
-// Verdicts depend on these bounds.
-TEST(WorkSamples, the_true_part_is_inside_the_bounds) {
+// Violations are reported on the basis of these bounds.
+TEST(WorkSamples, contain_the_true_part_within_their_bounds) {
   for (const unsigned part : {5u, 25u, 50u, 75u, 95u}) {
     Device device;
     device.random.seed(part);
@@ -87,7 +87,7 @@ TEST(WorkSamples, the_true_part_is_inside_the_bounds) {
   }
 }
 
-TEST(WorkSamples, a_process_that_takes_the_device_for_seconds_is_proven_to) {
+TEST(WorkSamples, prove_that_a_process_uses_the_device_for_seconds) {
   Device device;
   device.run(100, 20, 98);
   device.run(120, 100, 98);
@@ -95,7 +95,7 @@ TEST(WorkSamples, a_process_that_takes_the_device_for_seconds_is_proven_to) {
   EXPECT_LT(device.work.shown(2).at_most, 15u);
 }
 
-TEST(WorkSamples, an_idle_process_keeps_no_old_sample) {
+TEST(WorkSamples, drop_old_samples_of_an_idle_process) {
   Device device;
   device.run(100, 50, 98);
   device.run(121, 50, 0);
@@ -104,7 +104,7 @@ TEST(WorkSamples, an_idle_process_keeps_no_old_sample) {
   EXPECT_EQ(shown.at_least, 0u);
 }
 
-TEST(WorkSamples, periods_without_work_count) {
+TEST(WorkSamples, count_periods_without_work) {
   Device device;
   for (int i = 0; i < 24; ++i) {  // Busy for 0.4 s of each second.
     device.run(2, 100, 98);
@@ -114,7 +114,7 @@ TEST(WorkSamples, periods_without_work_count) {
   EXPECT_LT(device.work.shown(1).at_least, 40u);
 }
 
-TEST(WorkSamples, a_new_process_is_judged_by_its_own_time) {
+TEST(WorkSamples, judge_a_new_process_by_its_own_time) {
   WorkSamples work;
   uint64_t now = 1000 * second;
   const unsigned first[] = {1}, both[] = {1, 3};
@@ -126,7 +126,7 @@ TEST(WorkSamples, a_new_process_is_judged_by_its_own_time) {
   EXPECT_EQ(work.shown(4), WorkShown{}) << "not listed";
 }
 
-TEST(WorkSamples, a_driver_that_counts_each_process_is_believed_at_once) {
+TEST(WorkSamples, trust_a_driver_that_counts_each_process_immediately) {
   WorkSamples work;
   const unsigned pids[] = {1, 2};
   work.add(std::vector{sample(1, 10 * second, 60), sample(2, 10 * second, 20)}, pids, 10 * second);
@@ -137,7 +137,7 @@ TEST(WorkSamples, a_driver_that_counts_each_process_is_believed_at_once) {
   EXPECT_EQ(work.shown(2), WorkShown{}) << "its last sample is old";
 }
 
-TEST(WorkSamples, hostile_samples_are_clipped) {
+TEST(WorkSamples, clip_hostile_samples) {
   WorkSamples work;
   const unsigned pids[] = {1};
   work.add(std::vector{sample(1, UINT64_MAX, 4'000'000'000u), sample(1, 0, 7)}, pids, 5);

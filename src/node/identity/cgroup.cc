@@ -44,7 +44,7 @@ constexpr int deepest = 32;
 }  // namespace
 
 std::optional<CgroupTree> find_cgroup_tree(const std::string& mountinfo) {
-  // proc(5): "ID PARENT MAJOR:MINOR ROOT MOUNT OPTIONS [TAGS] - TYPE SOURCE OPTIONS"
+  // A line of proc(5)'s mountinfo: "ID PARENT MAJOR:MINOR ROOT MOUNT OPTIONS [TAGS] - TYPE SOURCE OPTIONS".
   std::istringstream lines(mountinfo);
   for (std::string line; std::getline(lines, line);) {
     const size_t dash = line.find(" - cgroup2 ");
@@ -98,7 +98,7 @@ std::vector<int> Cgroup::pids() const {
 
 void Cgroup::kill() const {
   if (os::write_file(path_ + "/cgroup.kill", "1")) return;
-  for (const int pid : pids()) ::kill(pid, SIGKILL);  // Before Linux 5.14.
+  for (const int pid : pids()) ::kill(pid, SIGKILL);  // For kernels before Linux 5.14.
 }
 
 bool Cgroup::freeze(bool frozen) const {

@@ -1,8 +1,9 @@
-// A slice's own cgroup (v2), if the agent may create one: <v2 root>/carve-<hash>/NAME.
+// A slice's own cgroup (v2), <v2 root>/carve-<hash>/NAME, if the agent may create one.
 //
-// A cgroup has three advantages over a process tree. Every child process inherits the membership. The end of
-// the last process is an event (cgroup.events: populated 0). A kill reaches all processes at the same time
-// (cgroup.kill, Linux 5.14). On hybrid hosts the v2 tree is next to v1's; no controller is needed.
+// A cgroup has three advantages over a process tree. Child processes inherit the membership. The end of the
+// last process is an event (cgroup.events: populated 0). A kill reaches all processes at the same time
+// (cgroup.kill, Linux 5.14). On hybrid hosts the v2 tree exists next to that of v1; no cgroup controller is
+// needed.
 #pragma once
 
 #include <optional>
@@ -16,24 +17,24 @@ namespace carve::node {
 
 struct CgroupTree {
   std::string mount;   // "/sys/fs/cgroup/unified"
-  std::string prefix;  // What /proc/PID/cgroup shows for the mount's root, without a trailing '/'.
+  std::string prefix;  // Path of the mount's root in /proc/PID/cgroup, without a trailing '/'.
 };
-// Returns the first cgroup2 mount of this process, from the text of mountinfo.
+// Returns this process's first cgroup2 mount, given the text of mountinfo.
 std::optional<CgroupTree> find_cgroup_tree(const std::string& mountinfo);
 
 class Cgroup {
  public:
-  // Creates missing directories; fails without permission. `group`: "carve-1a2b3c4d".
+  // Creates missing directories. Fails without permission. `group` is a name such as "carve-1a2b3c4d".
   static Outcome<Cgroup> make(const CgroupTree& tree, const std::string& group, const std::string& name);
 
   Outcome<void> add(int pid) const;
   bool populated() const;
-  std::vector<int> pids() const;   // Includes the groups that a slice made below.
+  std::vector<int> pids() const;   // Includes the cgroups that the slice created below.
   void kill() const;               // Kills all processes at the same time, including frozen ones.
-  bool freeze(bool frozen) const;  // Linux 5.2. No process inside can undo it.
+  bool freeze(bool frozen) const;  // Needs Linux 5.2. No process inside can undo it.
   bool remove();                   // Returns false if a process is in it.
 
-  // Becomes readable (EPOLLPRI) when populated() may have changed.
+  // A descriptor that becomes readable (EPOLLPRI) when populated() may have changed.
   int events_fd() const { return events_.get(); }
   const std::string& identity() const { return identity_; }  // As in /proc/PID/cgroup.
 

@@ -14,7 +14,7 @@ std::vector<CgroupMove> CgroupMoves::find(const std::vector<Members>& slices, co
   ++calls_;
   for (const Members& members : slices)
     if (members.root) {
-      // It entered this slice, whatever cgroup it is in now.
+      // The program entered this slice, whatever cgroup it is in now.
       Known& root = known_.try_emplace(members.root.pid, Known{members.root.start, members.slice, calls_})
                         .first->second;
       if (root.start != members.root.start) root = {members.root.start, members.slice, calls_};

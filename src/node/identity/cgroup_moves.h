@@ -1,8 +1,8 @@
-// Finds processes that moved from one slice's cgroup to another's. The kernel lets uid 0 of the host's cgroup
-// tree do so without any capability; the process's memory is then charged to the other slice.
+// Finds processes that moved from one slice's cgroup to another's. In the host's cgroup tree the kernel
+// allows this to uid 0 even without capabilities; the process's memory is then charged to the other slice.
 //
-// The cgroups are read at each sample of the driver. A process that moves before it was seen in its first
-// slice is recognised by its parent, or because it is the program that entered that slice.
+// The cgroups are read at each sample from the driver. A process that moves before it was seen in its first
+// slice is recognised by its parent, or as the program that entered that slice.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class CgroupMoves {
   // A slice with a cgroup that the agent made.
   struct Members {
     uint64_t slice = 0;
-    os::ProcessId root;  // The program that entered it; its pid is 0 if there is none.
+    os::ProcessId root;  // The program that entered the slice; pid 0 if there is none.
     std::vector<int> pids;
   };
   using Stat = std::function<std::optional<os::ProcessStat>(pid_t)>;
@@ -43,7 +43,7 @@ class CgroupMoves {
   struct Known {
     uint64_t start = 0;
     uint64_t slice = 0;
-    uint64_t seen = 0;  // Number of the last call that saw it.
+    uint64_t seen = 0;  // Number of the last call that saw the process.
   };
 
   std::map<pid_t, Known> known_;

@@ -25,14 +25,14 @@ struct Moves : testing::Test {
   }
 };
 
-TEST_F(Moves, a_process_that_stays_is_looked_up_once) {
+TEST_F(Moves, look_up_a_process_that_stays_only_once) {
   add(10, 1);
   add(11, 10);
   for (int i = 0; i < 5; ++i) EXPECT_THAT(find({{1, {10, 1}, {10, 11}}, {2, {}, {}}}), IsEmpty());
   EXPECT_EQ(stats, 1u) << "the program that entered is known";
 }
 
-TEST_F(Moves, a_process_that_changes_its_slice_is_found_once) {
+TEST_F(Moves, report_a_process_that_changes_its_slice_once) {
   add(10, 1);
   add(11, 10);
   find({{1, {10, 1}, {10, 11}}, {2, {}, {}}});
@@ -40,18 +40,18 @@ TEST_F(Moves, a_process_that_changes_its_slice_is_found_once) {
   EXPECT_THAT(find({{1, {10, 1}, {10}}, {2, {}, {11}}}), IsEmpty());
 }
 
-TEST_F(Moves, a_process_that_was_not_seen_before_it_moved_is_known_by_its_entry_or_its_parent) {
+TEST_F(Moves, identify_a_process_that_moved_before_it_was_seen_by_its_entry_or_its_parent) {
   add(10, 1);
   add(11, 10);
   EXPECT_THAT(find({{1, {10, 1}, {}}, {2, {}, {10, 11}}}), ElementsAre(CgroupMove{{10, 1}, 1, 2}));
-  EXPECT_THAT(find({{1, {}, {}}, {2, {}, {10, 11}}}), IsEmpty()) << "its child was born there";
+  EXPECT_THAT(find({{1, {}, {}}, {2, {}, {10, 11}}}), IsEmpty()) << "its child was created there";
   add(20, 1);
   add(21, 20);
   find({{1, {20, 1}, {20}}, {2, {}, {10, 11}}});
   EXPECT_THAT(find({{1, {20, 1}, {20}}, {2, {}, {10, 11, 21}}}), ElementsAre(CgroupMove{{21, 1}, 1, 2}));
 }
 
-TEST_F(Moves, a_number_that_is_used_again_is_no_move) {
+TEST_F(Moves, do_not_include_a_reused_pid) {
   add(10, 1);
   add(11, 1, 1);
   find({{1, {10, 1}, {10, 11}}, {2, {}, {}}});

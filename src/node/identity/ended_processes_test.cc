@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t s = 1'000'000;
 
-TEST(EndedProcesses, an_attached_process_is_known_by_its_pid_and_time) {
+TEST(EndedProcesses, identify_an_attached_process_by_its_pid_and_time) {
   EndedProcesses ended;
   ended.add({.pid = 50, .slice = 7, .name = "a", .span = {100 * s, 200 * s}});
   EXPECT_EQ(ended.known_as(50, 100 * s), KnownAs::attached);
@@ -20,7 +20,7 @@ TEST(EndedProcesses, an_attached_process_is_known_by_its_pid_and_time) {
   EXPECT_EQ(ended.known_as(50, 201 * s), KnownAs::unattached);
 }
 
-TEST(EndedProcesses, of_one_pid_every_process_is_known) {
+TEST(EndedProcesses, include_every_process_of_a_reused_pid) {
   EndedProcesses ended;
   ended.add({.pid = 50, .slice = 7, .name = "a", .span = {100 * s, 101 * s}});
   ended.add({.pid = 50, .slice = 8, .name = "b", .span = {200 * s, 201 * s}});
@@ -30,7 +30,7 @@ TEST(EndedProcesses, of_one_pid_every_process_is_known) {
   EXPECT_EQ(ended.find(50)->slice, 8u);
 }
 
-TEST(EndedProcesses, a_process_is_not_accused_after_too_many_others_ended) {
+TEST(EndedProcesses, do_not_accuse_a_process_after_too_many_others_ended) {
   EndedProcesses ended;
   for (size_t i = 0; i <= EndedProcesses::max_kept; ++i)
     ended.add({.pid = static_cast<pid_t>(1 + i), .slice = 7, .name = "a", .span = {100 * s, 200 * s + i}});
@@ -39,7 +39,7 @@ TEST(EndedProcesses, a_process_is_not_accused_after_too_many_others_ended) {
   EXPECT_EQ(ended.known_as(1, 300 * s), KnownAs::unattached);
 }
 
-TEST(SliceMembers, a_process_is_found_in_the_slice_in_which_it_was_last_seen) {
+TEST(SliceMembers, contain_a_process_in_the_slice_in_which_it_was_last_seen) {
   SliceMembers members;
   members.see({7, "a"}, {0, 50}, 100 * s);
   members.see({8, "b"}, {51}, 100 * s);
@@ -51,14 +51,14 @@ TEST(SliceMembers, a_process_is_found_in_the_slice_in_which_it_was_last_seen) {
   EXPECT_EQ(members.find(50, 102 * s, 103 * s)->id, 8u);
 }
 
-TEST(SliceMembers, an_earlier_or_later_process_with_the_same_pid_is_another) {
+TEST(SliceMembers, distinguish_earlier_and_later_processes_with_the_same_pid) {
   SliceMembers members;
   members.see({7, "a"}, {50}, 100 * s);
   EXPECT_EQ(members.find(50, 90 * s, 91 * s), nullptr);
   EXPECT_EQ(members.find(50, 110 * s, 111 * s), nullptr);
 }
 
-TEST(SliceMembers, the_number_of_kept_processes_is_limited) {
+TEST(SliceMembers, are_limited_in_number) {
   SliceMembers members;
   std::vector<int> many;
   for (int pid = 1; pid <= static_cast<int>(SliceMembers::max_kept) + 10; ++pid) many.push_back(pid);

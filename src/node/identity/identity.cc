@@ -12,12 +12,12 @@ bool is_ancestor_of_members(const SliceIdentity& slice, const os::ProcessId& pro
          std::ranges::find(slice.containers, process, &ContainerIdentity::init) != slice.containers.end();
 }
 
-// Returns the slice that the cgroup or the pid namespace shows.
+// Returns the slice that the cgroup or the pid namespace identifies.
 std::optional<size_t> slice_by_groups(pid_t pid, const std::vector<const SliceIdentity*>& slices,
                                       const World& world) {
   const Cgroups cgroups = world.cgroups(pid);
   const auto v2 = cgroups.find("");
-  std::optional<uint64_t> pid_namespace;  // Read if a container needs it.
+  std::optional<uint64_t> pid_namespace;  // Read only if a container needs it.
   for (size_t i = 0; i < slices.size(); ++i) {
     const SliceIdentity& slice = *slices[i];
     if (!slice.cgroup.empty() && v2 != cgroups.end() && is_under(v2->second, slice.cgroup)) return i;
@@ -84,7 +84,7 @@ std::optional<size_t> slice_of(const os::ProcessStat& process,
       at = *parent;
       continue;
     }
-    // If the parent has ended in the meantime, the child has a new one, and the search begins again.
+    // If the parent has ended in the meantime, the child has a new parent, and the search starts again.
     const auto child = world.stat(at.id.pid), again = world.stat(process.id.pid);
     const bool is_hidden = child && child->id == at.id && child->parent == at.parent;
     if (is_hidden || !again || again->id != process.id) return std::nullopt;

@@ -1,13 +1,13 @@
-// Finds the slice of a process from the kernel's data, without trusting the process:
+// Determines the slice of a process from the kernel's data, without trusting the process:
 //
-//   1. its cgroup: the one that the agent made for the slice, or the container's
+//   1. its cgroup: the one that the agent created for the slice, or the container's
 //   2. its pid namespace, for a container without a cgroup of its own
 //   3. its ancestors: the slice's first process, an attached process, or the slice's supervisor, which as a
 //      subreaper becomes the parent of orphans
 //
-// A process leaves its cgroup only with the right to write another cgroup.procs, and its ancestors only when
-// all of them have ended. The cost is one read of /proc/PID/cgroup, 8 us, and one of each ancestor's stat, 7
-// us. The search ends at the first ancestor that is older than the processes of every slice: a parent is
+// A process can leave its cgroup only if it may write another cgroup.procs, and its ancestors only when all
+// of them have ended. The cost is one read of /proc/PID/cgroup (8 us) and one read of stat for each ancestor
+// (7 us). The search ends at the first ancestor that is older than the processes of every slice: a parent is
 // never younger than its child, and neither is a process that adopts orphans.
 #pragma once
 
@@ -21,19 +21,19 @@
 
 namespace carve::node {
 
-using Cgroups = std::map<std::string, std::string>;  // Controllers -> path; the v2 line has the empty name.
+using Cgroups = std::map<std::string, std::string>;  // Paths by controllers; the v2 line has an empty name.
 
 struct ContainerIdentity {
   os::ProcessId init;
-  Cgroups cgroups;             // Only the lines that are specific to the container (distinguishing()).
-  uint64_t pid_namespace = 0;  // 0 for the agent's.
+  Cgroups cgroups;             // Only lines specific to the container (distinguishing()).
+  uint64_t pid_namespace = 0;  // 0 means the agent's namespace.
 };
 
 struct SliceIdentity {
-  std::string cgroup;  // The v2 path of the cgroup that the agent made. Empty if none.
+  std::string cgroup;  // The v2 path of the cgroup that the agent created; empty if none.
   std::vector<ContainerIdentity> containers;
-  os::ProcessId root;        // The process that entered.
-  os::ProcessId supervisor;  // Not in the slice itself; its descendants are.
+  os::ProcessId root;        // The process that entered the slice.
+  os::ProcessId supervisor;  // Not in the slice, but its descendants are.
   std::set<os::ProcessId> attached;
 };
 
@@ -44,16 +44,17 @@ struct World {
   std::function<uint64_t(pid_t)> pid_namespace = os::pid_namespace_of;
 };
 
-// Returns the container's lines that differ from the agent's and the machine's: not the root, the agent's own
-// cgroup, or one above it.
+// Returns the container's lines that differ from those of the agent and of the machine: neither the root, nor
+// the agent's own cgroup, nor one above it.
 Cgroups distinguishing(const Cgroups& containers, const Cgroups& agents);
 
-// Returns the position of the process's slice, or no value. The overload with a pid reads the process first.
+// Returns the index of the process's slice; no value if it is in none. The overload with a pid reads the
+// process first.
 std::optional<size_t> slice_of(const os::ProcessStat&, const std::vector<const SliceIdentity*>& slices,
                                const World& = {});
 std::optional<size_t> slice_of(pid_t, const std::vector<const SliceIdentity*>& slices, const World& = {});
 
-inline constexpr int max_ancestors = 1024;  // Maximum number of a process's ancestors that are searched.
+inline constexpr int max_ancestors = 1024;  // Maximum number of ancestors that are searched.
 
 // Returns whether a process with these cgroups and this pid namespace is in the container.
 bool is_in(const ContainerIdentity&, const Cgroups&, uint64_t pid_namespace);

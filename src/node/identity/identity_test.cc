@@ -34,7 +34,7 @@ struct Machine {
   }
 };
 
-TEST(Identity, a_cgroup_of_the_agents_making_decides) {
+TEST(Identity, is_decided_by_a_cgroup_that_the_agent_created) {
   Machine m{{{1, {0}},
              {10, {1, {{"", "/carve-1/a"}}}},
              {11, {1, {{"", "/carve-1/a/inner"}}}},
@@ -49,7 +49,7 @@ TEST(Identity, a_cgroup_of_the_agents_making_decides) {
   EXPECT_EQ(m.slice(99, slices), std::nullopt);
 }
 
-TEST(Identity, a_container_is_known_by_all_lines_that_are_its_own) {
+TEST(Identity, of_a_container_requires_all_lines_that_are_specific_to_it) {
   const Cgroups agent = {{"", "/"}, {"memory", "/system/carved"}, {"cpu", "/"}};
   const Cgroups container = {{"", "/"}, {"memory", "/machine/libpod-1"}, {"cpu", "/machine/libpod-1"}};
   const Cgroups own = distinguishing(container, agent);
@@ -67,13 +67,13 @@ TEST(Identity, a_container_is_known_by_all_lines_that_are_its_own) {
   EXPECT_EQ(m.slice(23, slices), std::nullopt);
 }
 
-TEST(Identity, lines_shared_with_the_agent_or_above_it_tell_nothing) {
+TEST(Identity, ignores_lines_shared_with_the_agent_or_above_it) {
   const Cgroups agent = {{"memory", "/a/b/carved"}, {"", "/x"}};
   EXPECT_TRUE(distinguishing({{"memory", "/a/b"}, {"", "/x"}, {"cpu", "/"}}, agent).empty());
   EXPECT_TRUE(distinguishing({{"memory", "/../escape"}}, agent).empty());
 }
 
-TEST(Identity, without_a_cgroup_the_pid_namespace_names_a_container) {
+TEST(Identity, uses_the_pid_namespace_of_a_container_without_a_cgroup) {
   Machine m{{{1, {0}}, {30, {1, {{"", "/"}}, 7}}, {31, {1, {{"", "/"}}, 7}}, {32, {1, {{"", "/"}}, 1}}}};
   std::vector<SliceIdentity> slices(1);
   slices[0].containers.push_back({{30, 100}, {}, 7});
@@ -81,7 +81,7 @@ TEST(Identity, without_a_cgroup_the_pid_namespace_names_a_container) {
   EXPECT_EQ(m.slice(32, slices), std::nullopt);
 }
 
-TEST(Identity, descendants_follow_root_supervisor_and_members_but_a_supervisor_is_outside) {
+TEST(Identity, includes_descendants_of_root_supervisor_and_members_but_not_the_supervisor) {
   Machine m{{{1, {0}}, {5, {1}}, {50, {5}}, {51, {50}}, {52, {5}}, {60, {1}}, {61, {60}}}};
   std::vector<SliceIdentity> slices(2);
   slices[0].supervisor = {5, 100};
@@ -94,7 +94,7 @@ TEST(Identity, descendants_follow_root_supervisor_and_members_but_a_supervisor_i
   EXPECT_EQ(m.slice(61, slices), 1u);
 }
 
-TEST(Identity, a_reused_pid_is_another_process) {
+TEST(Identity, distinguishes_processes_with_a_reused_pid) {
   Machine m{{{1, {0}}, {50, {1, {{"", "/"}}, 1, 999}}, {51, {50}}}};
   std::vector<SliceIdentity> slices(1);
   slices[0].root = {50, 100};
@@ -102,7 +102,7 @@ TEST(Identity, a_reused_pid_is_another_process) {
   EXPECT_EQ(m.slice(51, slices), std::nullopt);
 }
 
-TEST(Identity, the_search_ends_at_the_first_ancestor_that_is_older_than_every_slice) {
+TEST(Identity, search_ends_at_the_first_ancestor_that_is_older_than_every_slice) {
   Machine m{{{1, {0, {}, 1, 1}},
              {5, {1, {}, 1, 40}},
              {6, {5, {}, 1, 50}},
@@ -133,7 +133,7 @@ TEST(Identity, the_search_ends_at_the_first_ancestor_that_is_older_than_every_sl
   EXPECT_EQ(reads_for(8), (Pids{8, 7, 6, 5, 1}));
 }
 
-TEST(Identity, a_parent_that_ends_during_the_search_hides_no_process) {
+TEST(Identity, finds_a_process_whose_parent_ends_during_the_search) {
   Machine m{{{1, {0}}, {5, {1}}, {50, {5}}, {51, {50}}, {52, {51}}}};
   std::vector<SliceIdentity> slices(1);
   slices[0].supervisor = {5, 100};
@@ -143,7 +143,7 @@ TEST(Identity, a_parent_that_ends_during_the_search_hides_no_process) {
     return stat(pid);
   };
   EXPECT_EQ(slice_of(52, {&slices[0]}, world), 0u);
-  // The options of /proc hide this one's parent.
+  // /proc is mounted with options that hide this process's parent.
   m.processes[60] = {.parent = 59};
   EXPECT_EQ(m.slice(60, slices), std::nullopt);
 }

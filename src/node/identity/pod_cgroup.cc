@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::string_view kubelet_root = "kubepods";
 
-// Returns the uid in a component of a path: "podU", or "kubepods-burstable-podU.slice". `below` is true if
-// the component is below kubelet's own cgroup.
+// Returns the uid in a component of a path: "podU" or "kubepods-burstable-podU.slice". `below` is true if the
+// component is below kubelet's own cgroup.
 std::optional<std::string> uid_in(std::string_view component, bool below) {
   if (component.ends_with(".slice")) component.remove_suffix(std::string_view(".slice").size());
   std::string_view uid;

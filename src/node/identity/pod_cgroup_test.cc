@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 constexpr const char* uid = "0b6c0e4e-1d2f-4b55-9d53-8f1f6a3f2f10";
 
-TEST(PodCgroup, has_the_pods_uid_and_ends_behind_the_container) {
+TEST(PodCgroup, is_found_by_the_pods_uid_in_front_of_the_container) {
   const struct {
     const char* path;
     const char* container;
@@ -39,7 +39,7 @@ TEST(PodCgroup, has_the_pods_uid_and_ends_behind_the_container) {
   }
 }
 
-TEST(PodCgroup, elsewhere_there_is_no_pod) {
+TEST(PodCgroup, is_not_found_in_other_paths) {
   for (const char* path :
        {"", "/", "/user.slice/pod1", "/podman/pod0b6c", "/kubepods", "/kubepods/burstable", "/kubepods/pod",
         "/kubepods/podA B", "/kubepods/pod../x", "/system.slice/my-pod1.slice"})
@@ -47,19 +47,19 @@ TEST(PodCgroup, elsewhere_there_is_no_pod) {
   EXPECT_THAT(pod_of({}).uids, IsEmpty());
 }
 
-// A process may make cgroups below its own, with any name.
-TEST(PodCgroup, the_outermost_pod_counts) {
+// A process may create cgroups with any name below its own.
+TEST(PodCgroup, is_the_outermost_one) {
   const PodOfProcess pod = pod_of({{"", "/kubepods/podmine/c1/kubepods/podyours/c2"}});
   EXPECT_THAT(pod.uids, ElementsAre("mine"));
   EXPECT_EQ(pod.container.at(""), "/kubepods/podmine/c1");
 }
 
-TEST(PodCgroup, lines_that_contradict_each_other_are_two_pods) {
+TEST(PodCgroup, yields_two_pods_if_lines_contradict_each_other) {
   EXPECT_THAT(pod_of({{"memory", "/kubepods/poda/c"}, {"cpu", "/kubepods/podb/c"}}).uids,
               ElementsAre("a", "b"));
 }
 
-TEST(PodCgroup, any_path_is_read_to_its_end) {
+TEST(PodCgroup, accepts_any_path) {
   std::mt19937 random(5);
   const std::string alphabet = "/kubepods-_.slice0\n\xff";
   for (int i = 0; i < 20'000; ++i) {

@@ -6,7 +6,7 @@ void SliceMembers::see(const Slice& slice, const std::vector<int>& pids, uint64_
   if (seen_.size() + pids.size() > max_kept)
     std::erase_if(seen_, [now_us](const auto& one) { return one.second.last_us + kept_us < now_us; });
   for (const pid_t pid : pids) {
-    if (pid == 0) continue;  // It is in another pid namespace.
+    if (pid == 0) continue;  // The process is in another pid namespace.
     auto known = seen_.find(pid);
     if (known == seen_.end()) {
       if (seen_.size() >= max_kept) continue;

@@ -1,4 +1,4 @@
-// Records in which slice each process was seen, because the cgroup of an ended process cannot be read.
+// Records the slice in which each process was seen, because the cgroup of an ended process cannot be read.
 //
 // The agent reads the slices' cgroups 20 times a second while ended processes are audited. A process that
 // lives for less may be missed.
@@ -18,7 +18,7 @@ class SliceMembers {
  public:
   static constexpr size_t max_kept = 16384;
   static constexpr uint64_t kept_us = 30'000'000;
-  // A process is seen at most this long before it opens a context, or after it closed the last one.
+  // Maximum time for which a process may be seen before it opens a context or after it closed its last one.
   static constexpr uint64_t slack_us = 1'000'000;
 
   struct Slice {

@@ -21,7 +21,7 @@ std::string command_of(const std::string& folder) {
   return text;
 }
 
-// Compares the file, because any process can take the name.
+// Compares the executable's file, because any process can take the name.
 bool is_mps_server(const std::string& folder) {
   struct stat runs {
   }, server{};
@@ -59,7 +59,7 @@ Inspection inspect(const os::ProcessId& process) {
   const std::string maps = os::read_file(folder + "/maps", max_maps_bytes).value_or("");
   out.maps_no_report_page = !maps.empty() && maps.find(shm::report_page_name) == std::string::npos;
   out.evidence = evidence_of(folder, maps);
-  // The files belonged to this process only if it still lives.
+  // The files belonged to this process only if it is still alive.
   if (!lives(process)) return {.process = process, .ended = true, .command = "", .name = "", .evidence = {}};
   return out;
 }

@@ -24,7 +24,7 @@ constexpr size_t max_waiting_in_group = 1024;
 constexpr size_t max_known = 4096;
 constexpr int64_t tick_interval_ns = 50 * os::millisecond;
 
-// The two ends are one executable, so the layout needs no version.
+// Both ends are the same executable, so the layout needs no version.
 enum class What : uint32_t { inspect, open_report_page };
 struct ToChild {
   What what;
@@ -101,7 +101,8 @@ std::optional<InspectorChild> start_inspector_child() {
   const pid_t agent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    // A blocked read must end with the agent. The signal follows the thread that forked, which is the loop's.
+    // A blocked read must end with the agent. The signal is sent when the thread that forked ends, which is
+    // the loop's thread.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "carve-inspector");
     if (getppid() != agent || dup2(theirs.get(), STDIN_FILENO) < 0) _exit(127);
@@ -130,7 +131,7 @@ bool Inspector::has_child() {
   return true;
 }
 
-// The child ends by the signal, or as soon as its read ends. The loop waits for it without blocking.
+// The child is ended by the signal, at the latest when its read ends. The loop waits for it without blocking.
 void Inspector::drop_child() {
   if (!child_) return;
   loop_.forget(child_->socket.get());
@@ -176,7 +177,7 @@ void Inspector::inspect(const os::ProcessId& process, uint64_t group, Done done)
   next();
 }
 
-// Groups take turns, in the order of their numbers.
+// Groups take turns in the order of their numbers.
 void Inspector::next() {
   if (running_) return;
   std::erase_if(groups_, [now = hooks_.now_ns()](const auto& entry) {
@@ -198,7 +199,7 @@ void Inspector::next() {
   const ToChild request{What::inspect, running_->process.pid, running_->process.start};
   was_sent_ = has_child() && send(child_->socket.get(), &request, sizeof request,
                                   MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof request;
-  if (!was_sent_) drop_child();  // The deadline passes; the second attempt starts a new child.
+  if (!was_sent_) drop_child();  // The second attempt, after the deadline, starts a new child.
   tick_later();
 }
 
@@ -224,7 +225,8 @@ void Inspector::receive() {
   FromChild reply{};
   const ssize_t size = recv(child_->socket.get(), &reply, sizeof reply, MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (size != static_cast<ssize_t>(sizeof reply)) return drop_child();  // It ended; tick() sees the deadline.
+  if (size != static_cast<ssize_t>(sizeof reply))
+    return drop_child();  // The child ended; tick() notices the deadline.
   if (!running_ || reply.pid != running_->process.pid || reply.start != running_->process.start) return;
   const Request request = std::move(*std::exchange(running_, std::nullopt));
   const Inspection seen = unpack(reply);

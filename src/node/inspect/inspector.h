@@ -1,6 +1,6 @@
 // Inspects processes (inspection.h) in a child process, because a hostile process can block reads of its
-// files as long as it lives. A blocked read ends only with its reader, so the reader is a process that can be
-// killed: `carved --inspect-processes`.
+// files for as long as it lives. A blocked read ends only with its reader, so the reader is a process that
+// can be killed: `carved --inspect-processes`.
 //
 //   deadline   250 ms for the first attempt, 1 s for the second; then the child is killed and replaced
 //   late       after the second attempt the process counts as late, and its group pauses: every further
@@ -27,8 +27,8 @@ inline constexpr int64_t second_inspection_ns = 1'000'000'000;
 inline constexpr int64_t min_inspection_pause_ns = 10'000'000'000;
 inline constexpr int64_t max_inspection_pause_ns = 160'000'000'000;
 
-// The child: responds to requests from a SOCK_SEQPACKET socket until its other end closes. Returns the exit
-// status.
+// Runs the child: responds to requests from a SOCK_SEQPACKET socket until its other end is closed. Returns
+// the exit status.
 int run_inspector(int socket);
 
 // A running child.
@@ -45,11 +45,11 @@ class Inspector {
   using Done = std::function<void(const Inspection&)>;
   struct Hooks {
     std::function<std::optional<InspectorChild>()> start = start_inspector_child;
-    // Called when a process is late for the first time. `group` is that of the inspection.
+    // Called when a process is late for the first time. `group` is the group of the inspection.
     std::function<void(const Inspection&, uint64_t group)> late = nullptr;
-    std::function<int64_t()> now_ns;  // CLOCK_MONOTONIC if it is not set.
+    std::function<int64_t()> now_ns;  // Uses CLOCK_MONOTONIC if not set.
   };
-  // All functions are called on the loop, which must outlive this object.
+  // All functions must be called on the loop, which must outlive this object.
   Inspector(os::Loop&, Hooks);
   ~Inspector();
   Inspector(const Inspector&) = delete;
@@ -57,22 +57,23 @@ class Inspector {
 
   void on_late(std::function<void(const Inspection&, uint64_t group)> late) { hooks_.late = std::move(late); }
 
-  // Reads the files again and calls `done`, never before this function returns. `done` is dropped if the
-  // inspector ends.
+  // Reads the files again and calls `done` after this function has returned. `done` is dropped if the
+  // inspector is destroyed.
   void inspect(const os::ProcessId&, uint64_t group, Done done);
   // Returns the last inspection of the process, or null.
   const Inspection* known(const os::ProcessId&) const;
-  // Returns the command of the last inspection. Without an inspection, or if the process has executed another
-  // program since, returns its name in brackets. Does not block.
+  // Returns the command from the last inspection. If there is none, or the process has since executed another
+  // program, returns its name in brackets. Does not block.
   std::string command_of(const os::ProcessId&) const;
-  // Returns whether the process still has the name of its inspection, or has ended. Does not block.
+  // Returns whether the process has ended or still has the name that it had at its inspection. Does not
+  // block.
   static bool shows_its_program(const Inspection&);
 
-  // Opens the report page that the process has mapped, before the loop runs. Waits at most
+  // Opens the report page that the process has mapped. May be called only before the loop runs. Waits at most
   // `second_inspection_ns`; empty if there is no page or the process is late.
   os::Fd open_report_page(const os::ProcessId&);
 
-  // Ends attempts that are past their deadline. The loop calls it every 50 ms while one runs.
+  // Ends attempts that are past their deadline. The loop calls this every 50 ms while an attempt runs.
   void tick();
 
  private:
@@ -84,7 +85,7 @@ class Inspector {
   struct Group {
     std::deque<Request> waiting;
     int64_t paused_until_ns = 0;
-    int64_t pause_ns = 0;  // The last pause.
+    int64_t pause_ns = 0;  // Duration of the last pause.
   };
   bool has_child();
   void drop_child();
@@ -99,13 +100,13 @@ class Inspector {
   Hooks hooks_;
   std::optional<InspectorChild> child_;
   std::map<uint64_t, Group> groups_;
-  std::optional<Request> running_;  // The one that the child is reading.
+  std::optional<Request> running_;  // The request that the child is handling.
   uint64_t running_group_ = 0;
-  bool was_sent_ = false;    // The running request reached a child.
+  bool was_sent_ = false;    // Whether the running request was sent to a child.
   int64_t deadline_ns_ = 0;  // For the running request.
   bool ticks_ = false;
   std::map<os::ProcessId, Inspection> known_;
-  std::map<pid_t, os::Fd> ended_children_;                            // Killed, not yet waited for.
+  std::map<pid_t, os::Fd> ended_children_;                            // Killed, but not waited for yet.
   std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // The loop's timers check it.
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 os::ProcessId self() { return os::stat_of(getpid())->id; }
 
-TEST(Inspection, shows_this_process_as_a_dynamic_one_without_the_library) {
+TEST(Inspection, shows_that_this_dynamic_process_lacks_the_library) {
   const Inspection seen = inspect(self());
   EXPECT_FALSE(seen.ended || seen.late);
   EXPECT_NE(seen.command.find("node_inspect_test"), std::string::npos) << seen.command;
@@ -25,13 +25,13 @@ TEST(Inspection, shows_this_process_as_a_dynamic_one_without_the_library) {
   EXPECT_TRUE(seen.maps_no_report_page);
 }
 
-TEST(Inspection, of_an_ended_process_is_empty) {
+TEST(Inspection, is_empty_for_an_ended_process) {
   os::ProcessId other = self();
-  other.start += 1;  // Another process had this pid.
+  other.start += 1;  // As if another process had had this pid.
   EXPECT_TRUE(inspect(other).ended);
 }
 
-TEST(Inspection, of_a_process_that_is_not_waited_for_shows_no_other_mappings) {
+TEST(Inspection, shows_no_mappings_of_a_process_that_has_not_been_waited_for) {
   const pid_t child = fork();
   if (child == 0) _exit(0);
   siginfo_t ended;
@@ -42,7 +42,7 @@ TEST(Inspection, of_a_process_that_is_not_waited_for_shows_no_other_mappings) {
   waitpid(child, nullptr, 0);
 }
 
-TEST(Inspection, of_a_process_that_executed_another_program_is_old) {
+TEST(Inspection, is_outdated_if_the_process_executed_another_program) {
   int gate[2];
   ASSERT_EQ(pipe2(gate, O_CLOEXEC), 0);
   const pid_t child = fork();
@@ -60,7 +60,7 @@ TEST(Inspection, of_a_process_that_executed_another_program_is_old) {
   EXPECT_TRUE(Inspector::shows_its_program(inspect(seen.process)));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_TRUE(Inspector::shows_its_program(seen)) << "it is the last that is known";
+  EXPECT_TRUE(Inspector::shows_its_program(seen)) << "it is the last known command";
   close(gate[0]);
   close(gate[1]);
 }
@@ -70,7 +70,7 @@ TEST(Inspection, shows_the_name_in_brackets_without_reading_memory) {
   EXPECT_EQ(bracketed_name(-1), "");
 }
 
-// Children that are threads of this process. They respond, except for the processes in `hang`.
+// Children that are threads of this process. They respond to requests except for the processes in `hang`.
 struct Children {
   struct Child {
     std::thread thread;
@@ -104,7 +104,7 @@ struct InspectorTest : testing::Test {
   os::Loop loop;
   Children children;  // Joined after the inspector has closed their sockets.
   int64_t now = 1;
-  std::vector<std::pair<pid_t, uint64_t>> late;  // With their groups.
+  std::vector<std::pair<pid_t, uint64_t>> late;  // Late processes with their groups.
   std::unique_ptr<Inspector> inspector = std::make_unique<Inspector>(
       loop, Inspector::Hooks{.start = [this] { return children.start(); },
                              .late = [this](const Inspection& seen,
@@ -128,10 +128,10 @@ struct InspectorTest : testing::Test {
   }
 };
 
-TEST_F(InspectorTest, answers_with_the_child_s_reading_and_keeps_it) {
+TEST_F(InspectorTest, returns_and_keeps_what_the_child_has_read) {
   std::vector<Inspection> got;
   inspector->inspect(self(), 7, [&](const Inspection& seen) { got.push_back(seen); });
-  EXPECT_TRUE(got.empty()) << "the answer comes on the loop";
+  EXPECT_TRUE(got.empty()) << "the answer arrives on the loop";
   EXPECT_EQ(inspector->known(self()), nullptr);
   EXPECT_EQ(inspector->command_of(self()), bracketed_name(getpid()));
   run_until([&] { return !got.empty(); });
@@ -140,7 +140,7 @@ TEST_F(InspectorTest, answers_with_the_child_s_reading_and_keeps_it) {
   EXPECT_EQ(children.starts, 1u);
 }
 
-TEST_F(InspectorTest, a_process_that_hangs_twice_is_late_and_its_group_pauses) {
+TEST_F(InspectorTest, reports_a_process_that_hangs_twice_as_late_and_pauses_its_group) {
   children.answers = false;
   std::vector<Inspection> got;
   const auto keep = [&](const Inspection& seen) { got.push_back(seen); };
@@ -149,12 +149,12 @@ TEST_F(InspectorTest, a_process_that_hangs_twice_is_late_and_its_group_pauses) {
   inspector->inspect(parent, 7, keep);
   inspector->tick();
   EXPECT_EQ(children.starts, 1u) << "the deadline has not passed";
-  let_it_be_late();  // The first attempt fails. The group's other process is next.
+  let_it_be_late();  // The first attempt fails. The other process of the group is next.
   EXPECT_EQ(children.starts, 2u) << "the child that hangs is replaced";
   let_it_be_late();
   EXPECT_TRUE(got.empty());
   let_it_be_late();  // The second attempt for the first process fails.
-  ASSERT_EQ(got.size(), 2u) << "all of the group are answered";
+  ASSERT_EQ(got.size(), 2u) << "all processes of the group are answered";
   EXPECT_TRUE(got[0].late && got[0].evidence.unreadable && got[1].late);
   EXPECT_EQ(late, (std::vector<std::pair<pid_t, uint64_t>>{{getpid(), 7}}));
 
@@ -171,7 +171,7 @@ TEST_F(InspectorTest, a_process_that_hangs_twice_is_late_and_its_group_pauses) {
   EXPECT_FALSE(got[3].late) << "it is read again after the pause";
 }
 
-TEST_F(InspectorTest, the_processes_of_other_groups_take_their_turn_between_two_attempts) {
+TEST_F(InspectorTest, lets_processes_of_other_groups_run_between_two_attempts) {
   children.answers = false;
   std::vector<uint64_t> order;
   inspector->inspect(self(), 1, [&](const Inspection&) { order.push_back(1); });
@@ -179,14 +179,14 @@ TEST_F(InspectorTest, the_processes_of_other_groups_take_their_turn_between_two_
     EXPECT_FALSE(seen.late);
     order.push_back(2);
   });
-  children.answers = true;  // From the second child on: only the first attempt hangs.
+  children.answers = true;  // For the second child; only the first attempt hangs.
   let_it_be_late();
   run_until([&] { return order.size() == 2; });
   EXPECT_EQ(order, (std::vector<uint64_t>{2, 1}));
   EXPECT_TRUE(late.empty());
 }
 
-TEST_F(InspectorTest, a_child_that_cannot_be_started_makes_no_finding) {
+TEST_F(InspectorTest, makes_no_finding_if_its_child_cannot_be_started) {
   auto none = std::make_unique<Inspector>(
       loop, Inspector::Hooks{.start = [] { return std::optional<InspectorChild>(); },
                              .late = [](const Inspection&, uint64_t) { FAIL(); },
@@ -200,7 +200,7 @@ TEST_F(InspectorTest, a_child_that_cannot_be_started_makes_no_finding) {
   EXPECT_TRUE(answered);
 }
 
-TEST_F(InspectorTest, ends_with_requests_that_wait) {
+TEST_F(InspectorTest, can_be_destroyed_while_requests_wait) {
   children.answers = false;
   for (int i = 0; i < 3; ++i) inspector->inspect(self(), 7, [](const Inspection&) { FAIL(); });
   inspector.reset();

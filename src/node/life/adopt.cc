@@ -12,7 +12,7 @@
 namespace carve::node {
 namespace {
 
-// Returns whether the ledger has the record as ended.
+// Returns whether the record has ended according to the ledger.
 bool has_ended(const NodeState& node, const ledger::UsageRecord& record) {
   const auto known = node.books.records({record.id});
   return known && !known->empty() && known->front().to && known->front().from == record.from &&
@@ -33,8 +33,9 @@ ledger::Observed observed(const NodeState& node) {
   return seen;
 }
 
-// For a ledger that is behind: returns the live records whose slices have ended since. Each slice that lives
-// in this boot has a state file. If that was lost too, processes in its cgroup show that it lives.
+// For a ledger that has lost changes, returns the live records whose slices have ended since. Each slice that
+// is live in this boot has a state file. If the file was lost too, processes in the slice's cgroup show that
+// it is live.
 std::set<uint64_t> ended_before(const NodeState& node, const Lifecycle& lifecycle) {
   std::set<uint64_t> out;
   for (const auto& [id, record] : node.ledger().living()) {
@@ -44,7 +45,8 @@ std::set<uint64_t> ended_before(const NodeState& node, const Lifecycle& lifecycl
   return out;
 }
 
-// Reports that the ledger has lost changes, and records it in the runtime directory until they are restored.
+// Reports that the ledger has lost changes, and records this in the runtime directory until they are
+// restored.
 void report_behind(NodeState& node, LedgerMark mark) {
   const ledger::Generation& was = mark.generation;
   const ledger::Generation present = node.books.mark().generation;
@@ -60,7 +62,7 @@ void report_behind(NodeState& node, LedgerMark mark) {
   node.pages.write_mark(mark);
 }
 
-// Carries out each repair in the direction given in the ledger's table.
+// Carries out each repair in the direction that the ledger's table defines.
 Outcome<void> repair(NodeState& node, Lifecycle& lifecycle, const ledger::Observed& seen) {
   using D = ledger::DriftKind;
   for (const ledger::Drift& d : ledger::find_drift(node.ledger(), seen, stamp_now())) {
@@ -77,7 +79,7 @@ Outcome<void> repair(NodeState& node, Lifecycle& lifecycle, const ledger::Observ
   return {};
 }
 
-// Returns whether the guaranteed shares of the live slices would fit their devices under a policy.
+// Returns whether the guaranteed shares of the live slices would fit on their devices under a policy.
 bool may_follow(const NodeState& node, Policy policy) {
   for (const auto& [uuid, balance] : node.ledger().balances()) {
     uint64_t promised = 0;
@@ -128,8 +130,8 @@ Outcome<void> open_policies(NodeState& node) {
 
 Outcome<void> adopt_slices(NodeState& node, Lifecycle& lifecycle) {
   if (const auto loaded = node.books.load(); !loaded) return loaded;
-  // First handle the drift that shows without a scan of processes, then adopt each live slice, then handle
-  // the rest.
+  // First handle the drift that is visible without a scan of processes, then adopt each live slice, then
+  // handle the rest.
   const std::optional<LedgerMark> mark = node.pages.read_mark();
   const bool is_behind = node.books.is_behind(mark);
   if (is_behind) report_behind(node, *mark);
@@ -189,8 +191,8 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
     made->released = state->released;
     if (made->released) made->why = "its pod or claim is gone";
   } else if (lives_on) {
-    // The shared memory was removed while its processes ran. They keep the limits that they have mapped.
-    // Their memory is charged to the new pages when the driver reports it.
+    // The shared memory was removed while its processes were running. They keep the limits that they have
+    // mapped. Their memory is charged to the new pages when the driver reports it.
     made->entered = true;
     node_.event(record.slice.name,
                 "shared memory recreated for the processes in its cgroup, because it was missing");
@@ -207,7 +209,7 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
   return true;
 }
 
-// Watches the live processes of an adopted slice. Removes the slice from the registry if there are none.
+// Watches the live processes of an adopted slice. If there are none, removes the slice from the registry.
 void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& state) {
   attachments_.adopt(slice);
   if (!slice.report.page) {
@@ -241,8 +243,8 @@ void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& 
   if (slice.root.pidfd) ending_.watch_root(slice);
   if (slice.supervisor.id) ending_.watch_supervisor(slice);
   if (slice.released) node_.loop.after(0, [this, id = slice.id()] { ending_.end_if_empty(id); });
-  // The file of a slot was removed if kubelet has given the slot to another container; only a grant writes
-  // it.
+  // The file of a slot may have been removed because kubelet gave the slot to another container; only a grant
+  // may write it.
   if (slice.outlives_processes() && !slice.slot && !slice.released)
     if (const auto written = announce(node_, slice); !written)
       os::log::error("{}: {}", slice.name(), written.error().message);

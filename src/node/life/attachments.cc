@@ -34,7 +34,7 @@ shm::AttachReply attach_reply(AttachStatus status, const std::string& message) {
   return out;
 }
 
-// The slot for a process, or why there is none.
+// The slot for a process, or the reason why it gets none.
 struct Attachments::Slot {
   std::optional<unsigned> number;
   AttachStatus status = AttachStatus::granted;
@@ -45,8 +45,8 @@ Attachments::Slot Attachments::choose_slot(LiveSlice& slice, const os::Peer& pee
                                            const shm::AttachRequest& request) {
   shm::Control& control = *slice.control;
   if (const auto known = slice.attached.find(peer.process); known != slice.attached.end()) {
-    // The process attached before. It counts as another program only if it no longer maps its report page.
-    // The image number in the request is not sufficient, because the process could use it to drop its
+    // The process was already attached. It counts as another program only if it no longer maps its report
+    // page. The image number in the request is not sufficient, because the process could use it to drop its
     // charges.
     const unsigned slot = known->second.slot;
     const auto other = std::exchange(known->second.other_image, std::nullopt);
@@ -173,7 +173,8 @@ bool Attachments::reclaim(LiveSlice& slice, unsigned slot) {
   if (!slice.report.page) return true;
   slice.raise_peaks();
   const bool done = shm::reclaim(slice.report.page->charges, slot);
-  // Shared blocks come after the lanes: a lane may record that it changed together with a block's.
+  // Shared blocks are released after the lanes, because a lane may record that it changed together with a
+  // block's.
   return shm::reclaim(slice.report.page->spill, slot) && done &&
          shm::leave_blocks(slice.report.page->charges, slot);
 }
@@ -235,9 +236,9 @@ void Attachments::reclaim_after_exec(LiveSlice& slice) {
                                if (still == on->attached.end()) return;
                                AttachedProcess& inspected = still->second;
                                inspected.is_inspected = false;
-                               // The process may have attached again, or used the device, since. A process
-                               // that is being killed holds its memory for some time after its mappings are
-                               // gone.
+                               // The process may have attached again or used the device since then. A process
+                               // that is being killed still holds its memory for a while after its mappings
+                               // are gone.
                                if (on->control->processes[inspected.slot].generation == generation &&
                                    on->report.page && !on->used_by_pid.contains(seen.process.pid) &&
                                    seen.maps_no_report_page && os::alive(inspected.pidfd))

@@ -21,7 +21,7 @@ void Ending::watch(LiveSlice& slice, Watched& process, Ended ended) {
     if (LiveSlice* living = node_.slices.find(id)) (this->*ended)(*living, process_id);
   };
   if (!process.pidfd) {
-    node_.loop.after(0, call);  // The process has ended. Deferred, because the caller still uses the slice.
+    node_.loop.after(0, call);  // Deferred, because the caller still uses the slice.
     return;
   }
   node_.loop.watch(process.pidfd.get(), EPOLLIN, [this, fd = process.pidfd.get(), call](uint32_t) {
@@ -33,7 +33,7 @@ void Ending::watch(LiveSlice& slice, Watched& process, Ended ended) {
 void Ending::watch_cgroup(LiveSlice& slice) {
   slice.cgroup->populated();  // Clears the notification of earlier changes.
   node_.loop.watch(slice.cgroup->events_fd(), EPOLLPRI, [this, id = slice.id()](uint32_t) {
-    // The notification stays until the file is read, even if the slice outlives its processes.
+    // The notification remains until the file is read, even if the slice outlives its processes.
     if (const LiveSlice* const live = node_.slices.find(id)) live->cgroup->populated();
     end_if_empty(id);
   });
@@ -50,8 +50,8 @@ void Ending::root_ended(LiveSlice& slice, const os::ProcessId&) {
 }
 
 void Ending::supervisor_ended(LiveSlice& slice, const os::ProcessId& supervisor) {
-  if (slice.supervisor.id != supervisor) return;  // Another one has the slice now.
-  // Programs that it left behind must not run at the same time as the next one.
+  if (slice.supervisor.id != supervisor) return;  // Another supervisor has the slice now.
+  // Programs that the supervisor left behind must not run at the same time as the next one.
   if (slice.outlives_processes()) return kill_programs(slice);
   if (!slice.entered) return end(slice.id(), "its supervisor ended before a program entered it");
   if (slice.cgroup) return;
@@ -82,7 +82,7 @@ void Ending::stop(LiveSlice& slice, const std::string& why) {
   }
   kill_all(slice);
   end_if_empty(id);
-  // A process may have forked between the scan and the kill, so kill again.
+  // A process may have forked between the scan and the kill, so the kill is repeated.
   if (node_.slices.find(id) != nullptr)
     node_.loop.after(kill_again_ns, [this, id] {
       if (LiveSlice* living = node_.slices.find(id)) stop(*living, living->why);
@@ -111,7 +111,7 @@ void Ending::end_if_empty(uint64_t id) {
 }
 
 // The program of a slice with a cgroup may have moved itself to another slice (cgroup_moves.h). If it was the
-// last process, this slice ends before a sample sees the move.
+// last process, its slice ends before a sample could notice the move.
 void Ending::report_moved_program(const LiveSlice& slice) {
   if (!slice.cgroup || !slice.root.pidfd || !os::alive(slice.root.pidfd)) return;
   const LiveSlice* const now = node_.slices.slice_of(slice.root.id.pid);
@@ -130,7 +130,7 @@ void Ending::end(uint64_t id, const std::string& why) {
   slice->raise_peaks();
   if (node_.ledger().living().contains(id)) {
     const auto change = node_.ledger().end(id, stamp_now(), why, slice->used_amounts());
-    invariant(change.has_value(), "a living record can end");
+    invariant(change.has_value(), "a live record can end");
     if (const auto kept = node_.books.post(*change); !kept) {
       os::log::error(os::cause_of_user(slice->granted().owner), "{}: the end cannot be recorded yet: {}",
                      slice->name(), kept.error().message);

@@ -1,6 +1,6 @@
 // How a slice ends: by itself with its last process, or by a stop, which kills its processes.
 //
-// The end of a process arrives from its pidfd, and the end of a cgroup's last process from its events file. A
+// The end of a process is reported by its pidfd, and the end of a cgroup's last process by its events file. A
 // slice whose lifetime is until_deleted ends only after a stop.
 #pragma once
 
@@ -15,8 +15,8 @@ class Ending {
   // `node` must outlive this object.
   explicit Ending(NodeState& node) : node_(node) {}
 
-  // Each watches for the end of that process of the slice. If it has ended already, the loop runs the handler
-  // next.
+  // Each function watches for the end of one process of the slice. If the process has already ended, the loop
+  // runs the handler next.
   void watch_creator(LiveSlice& slice) { watch(slice, slice.creator, &Ending::creator_ended); }
   void watch_root(LiveSlice& slice) { watch(slice, slice.root, &Ending::root_ended); }
   void watch_supervisor(LiveSlice& slice) { watch(slice, slice.supervisor, &Ending::supervisor_ended); }
@@ -25,13 +25,13 @@ class Ending {
   }
   void watch_cgroup(LiveSlice&);
 
-  // Kills the slice's processes until none is left; then the slice ends.
+  // Kills the slice's processes until none is left, after which the slice ends.
   void stop(LiveSlice&, const std::string& why);
-  // Ends the slice now, or with its last process, because its pod or claim is gone.
+  // Ends the slice now or with its last process, because its pod or claim is gone.
   void release(LiveSlice&, const std::string& why);
-  // Ends the slice if none of its processes lives and none can come later.
+  // Ends the slice if it has no live process and none can be added later.
   void end_if_empty(uint64_t id);
-  // Ends the slice: its record, its arbiters' clients, its shared memory. Retries each second while the
+  // Ends the slice: its record, the arbiters' clients and its shared memory. Retries each second while the
   // record cannot be written.
   void end(uint64_t id, const std::string& why);
 

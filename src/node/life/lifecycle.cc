@@ -49,7 +49,7 @@ Outcome<void> check_spill(const NodeState& node, const Request& request) {
                  text(limit), text(Bytes{left / request.devices}));
 }
 
-// Checks this node's rules for requests, regardless of what is free.
+// Checks the request against this node's rules, regardless of what is free.
 Outcome<void> admissible(const NodeState& node, const Request& request) {
   if (!request.name.empty() && node.books.find(request.name) != nullptr)
     return failure(FailureKind::already_exists,
@@ -118,7 +118,8 @@ Lifecycle::Lifecycle(NodeState& node)
 }
 
 Lifecycle::~Lifecycle() {
-  if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Fails while it has a slice's cgroup.
+  if (tree_)
+    rmdir((tree_->mount + "/" + group_).c_str());  // Fails while the group contains a slice's cgroup.
 }
 
 Outcome<Cgroup> Lifecycle::open_cgroup(const std::string& name) const {
@@ -199,7 +200,7 @@ Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId
   if (!change) return tl::unexpected(change.error());
   if (const auto kept = node_.books.post(*change); !kept) return tl::unexpected(kept.error());
 
-  // The slice is in the ledger. A failure beyond this point ends it again.
+  // The slice is now in the ledger. A failure beyond this point ends it again.
   auto made = std::make_unique<LiveSlice>();
   made->record = std::get<ledger::Granted>(*change).record;
   made->slot = request.slot;
@@ -231,7 +232,7 @@ Outcome<void> Lifecycle::set_up(LiveSlice& slice, const os::ProcessId& creator) 
   return {};
 }
 
-// Puts the slice into its own cgroup, if the agent can make one.
+// Puts the slice into its own cgroup if the agent can create one.
 void Lifecycle::make_cgroup(LiveSlice& slice) {
   if (!cgroup_trouble_.empty()) return;
   auto cgroup = open_cgroup(slice.name());
@@ -253,7 +254,7 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
                    cdi_kind, slice.name());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
-  // A cgroup takes a pid. It was this process's pid if the process still lives.
+  // A cgroup takes a pid. If the process is still alive, the pid was its own.
   if (!os::alive(peer.pidfd))
     return failure(FailureKind::failed_precondition, "process {} has ended", peer.process.pid);
   slice.entered = true;
@@ -294,7 +295,7 @@ Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
   if (slice.outlives_processes()) {
     if (slice.supervisor.id) kill_programs(slice);  // Left behind by the previous supervisor.
     if (!slice.cgroup) make_cgroup(slice);
-    slice.entered = false;  // The new supervisor's program may enter, once.
+    slice.entered = false;  // The new supervisor's program may enter once.
   }
   slice.supervisor.id = peer.process;
   slice.identity.supervisor = peer.process;

@@ -2,9 +2,9 @@
 //
 //   grant -> [creator waits] -> enter | supervise | add_container -> ... -> last process ends, or stop -> end
 //
-// The order of steps makes a crash at any point repairable. The ledger has every grant. Shared memory without
-// a ledger entry is left over; an entry without shared memory and live processes has ended
-// (node/life/adopt.h).
+// The order of the steps makes a crash at any point repairable. Every grant is in the ledger first. Shared
+// memory without a ledger entry is left over from a crash; an entry without shared memory and live processes
+// belongs to an ended slice (node/life/adopt.h).
 #pragma once
 
 #include <optional>
@@ -28,8 +28,8 @@ class Lifecycle {
   Outcome<Entry> enter(LiveSlice&, os::Peer, const EnterRequest&);
   Outcome<void> supervise(LiveSlice&, os::Peer);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& container);
-  // Answers a process that attaches through a slot's directory. The process never learns that it is in no
-  // slice.
+  // Answers a process that attaches through a slot's directory. The process never gets the answer that it is
+  // in no slice.
   std::optional<shm::AttachReply> attach(ContainerSlot, const os::Peer&, const shm::AttachRequest&,
                                          std::vector<os::Fd>& descriptors,
                                          const std::function<void()>& again);
@@ -37,7 +37,7 @@ class Lifecycle {
   // Returns false if the slice has ended.
   bool adopt(const ledger::UsageRecord&, const std::optional<StateFile>& state);
   bool has_populated_cgroup(const std::string& name) const;
-  // Removes what an ended slice has left behind.
+  // Removes what an ended slice left behind.
   void remove_remains(const std::string& name, bool cgroup);
 
   Ending& ending() { return ending_; }
@@ -45,16 +45,16 @@ class Lifecycle {
   const std::string& cgroup_trouble() const { return cgroup_trouble_; }  // Empty if each slice gets a cgroup.
 
  private:
-  // Returns the live slice of the request's holder if the request is repeated, or null if none lives.
+  // Returns the live slice of the holder if the request is a repetition, or null if there is no live slice.
   Outcome<LiveSlice*> find_by_holder(const Request&) const;
   Outcome<void> is_free_slot(const Request&) const;
-  // Opens the slice for another container of its holder, which may have another slot.
+  // Prepares the slice for another container of its holder, which may have another slot.
   Outcome<void> open_again(LiveSlice&, const std::optional<ContainerSlot>&);
   struct SlotRefusal {
     shm::AttachStatus status;
     std::string message;
   };
-  // Returns the slice of a process that attaches through the slot. Pins the slice to a new container.
+  // Returns the slice of a process that attaches through the slot, and binds the slice to a new container.
   Result<LiveSlice*, SlotRefusal> slice_in(ContainerSlot, const os::Peer&);
   SlotRefusal refuse_foreign(LiveSlice&, const os::Peer&, const std::string& key, std::string message);
   void drop_ended_containers(LiveSlice&);
@@ -75,7 +75,7 @@ class Lifecycle {
 // Writes the record's terms into the control page.
 void fill_control(const NodeState&, LiveSlice&);
 
-// Returns how much host memory the spill of all slices may use, and how much of it live slices have.
+// Return how much host memory the spill of all slices may use, and how much is granted to live slices.
 Bytes spill_limit(const Settings&);
 Bytes spill_granted(const ledger::Ledger&);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr Bytes GiB{1ull << 30};
 const Viewer root{0, true};
 
-// Two devices of 10 GiB, and the slice "a" of uid 1000 with 4 GiB on the first.
+// Two devices of 10 GiB, and the slice "a" of uid 1000 with 4 GiB on the first one.
 struct PlacementTest : testing::Test {
   Settings settings;
   std::vector<NodeDevice> devices;
@@ -62,7 +62,7 @@ struct PlacementTest : testing::Test {
   }
 };
 
-TEST_F(PlacementTest, the_snapshot_has_what_the_ledger_left) {
+TEST_F(PlacementTest, uses_a_snapshot_with_the_capacity_that_the_ledger_leaves) {
   const auto all = input().snapshot();
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].free, Bytes{6 * GiB.count});
@@ -72,7 +72,7 @@ TEST_F(PlacementTest, the_snapshot_has_what_the_ledger_left) {
   EXPECT_EQ(all[1].free, Bytes{10 * GiB.count});
 }
 
-TEST_F(PlacementTest, slices_without_a_share_are_rejected_if_configured) {
+TEST_F(PlacementTest, rejects_slices_without_a_share_if_configured) {
   settings.admit_best_effort = false;
   EXPECT_TRUE(input().snapshot()[0].shared_out);
   EXPECT_FALSE(input().snapshot()[1].shared_out);
@@ -81,7 +81,7 @@ TEST_F(PlacementTest, slices_without_a_share_are_rejected_if_configured) {
   EXPECT_NE(answer.verdicts[0].message.find("without --best-effort refuse"), std::string::npos);
 }
 
-TEST_F(PlacementTest, settings_open_a_device_for_more) {
+TEST_F(PlacementTest, allows_more_on_a_device_by_settings) {
   settings.overcommit_compute = true;
   settings.policy_per_slice = true;
   const auto all = input().snapshot();
@@ -89,14 +89,14 @@ TEST_F(PlacementTest, settings_open_a_device_for_more) {
   EXPECT_FALSE(all[0].policy);
 }
 
-TEST_F(PlacementTest, a_context_costs_the_slice_unless_the_reserve_pays) {
+TEST_F(PlacementTest, charges_a_context_to_the_slice_unless_it_comes_from_the_reserve) {
   devices[0].context = {300u << 20};
   EXPECT_EQ(input().snapshot()[0].context, Bytes{300u << 20});
   settings.contexts_in_slice = false;
   EXPECT_EQ(input().snapshot()[0].context, Bytes{});
 }
 
-TEST_F(PlacementTest, a_sick_device_gets_nothing) {
+TEST_F(PlacementTest, grants_nothing_on_an_unhealthy_device) {
   devices[0].sample.health = {HealthState::lost, "lost from the bus"};
   const auto answer = explain(input(), request(GiB, {1000}), root);
   ASSERT_TRUE(answer.placement);
@@ -104,13 +104,13 @@ TEST_F(PlacementTest, a_sick_device_gets_nothing) {
   EXPECT_NE(answer.verdicts[0].message.find("lost from the bus"), std::string::npos);
 }
 
-TEST_F(PlacementTest, names_are_shown_to_those_who_may_see_them) {
+TEST_F(PlacementTest, shows_names_only_to_those_who_may_see_them) {
   EXPECT_EQ(input().placed_slices(root)[0].name, "a");
   EXPECT_EQ(input().placed_slices({1000, false})[0].name, "a");
   EXPECT_EQ(input().placed_slices({2000, false})[0].name, "another user's slice");
 }
 
-TEST_F(PlacementTest, a_granted_slice_has_a_free_name_and_the_request) {
+TEST_F(PlacementTest, gives_a_granted_slice_a_free_name_and_the_requested_terms) {
   Request asked = request(GiB, {1000});
   asked.account = "ml";
   asked.owner = 7;
@@ -125,7 +125,7 @@ TEST_F(PlacementTest, a_granted_slice_has_a_free_name_and_the_request) {
   EXPECT_EQ(granted.parts[0].usable, Bytes{10 * GiB.count});
 }
 
-TEST_F(PlacementTest, parts_that_were_placed_elsewhere_are_granted_as_they_are) {
+TEST_F(PlacementTest, grants_parts_that_were_placed_elsewhere_unchanged) {
   Request asked;
   asked.placed = {{devices[1].device.uuid, {3 * GiB.count}, {1000}}, {devices[0].device.uuid, GiB, {500}}};
   asked = *validated(asked);
@@ -141,7 +141,7 @@ TEST_F(PlacementTest, parts_that_were_placed_elsewhere_are_granted_as_they_are) 
   EXPECT_EQ(explain(input(), asked, root).summary, "device 0: 7 GiB needed, 6 GiB free");
 }
 
-TEST_F(PlacementTest, a_repeated_request_is_known_by_its_terms) {
+TEST_F(PlacementTest, recognizes_a_repeated_request_by_its_terms) {
   Request asked;
   asked.placed = {{devices[1].device.uuid, {3 * GiB.count}, {1000}}, {devices[0].device.uuid, GiB, {500}}};
   asked = *validated(asked);
@@ -170,13 +170,13 @@ TEST_F(PlacementTest, a_repeated_request_is_known_by_its_terms) {
   EXPECT_FALSE(is_granted(input(), request({5 * GiB.count}, {2000}), ledger.find("a")->slice));
 }
 
-TEST_F(PlacementTest, a_generated_name_that_is_taken_is_left_out) {
+TEST_F(PlacementTest, skips_a_generated_name_that_is_taken) {
   grant("slice-3", 1000, GiB, {1000}, 1);
   const Request asked = request(GiB, {1000});
   EXPECT_EQ(granted_slice(input(), asked, *explain(input(), asked, root).placement).name, "slice-4");
 }
 
-TEST_F(PlacementTest, a_plan_names_the_slices_that_move) {
+TEST_F(PlacementTest, names_the_slices_that_a_plan_moves) {
   const ConsolidationView view = plan_consolidation(input(), 2, root);
   ASSERT_EQ(view.slices.size(), 1u);
   EXPECT_TRUE(view.plan.moves.empty()) << "one device holds a slice, and one stays in use";

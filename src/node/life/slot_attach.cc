@@ -1,6 +1,7 @@
-// Processes that attach through the directory of a slot. Two proofs must agree: the directory is mounted only
-// into the slot's container, and the kernel names the pod in the path of the process's cgroup. The slice then
-// belongs to that container until the container has ended; the next container of the pod takes its place.
+// Handles processes that attach through the directory of a slot. Two facts must agree: the directory is
+// mounted only into the slot's container, and the path of the process's cgroup contains the pod. The slice
+// then belongs to that container until the container has ended; the next container of the pod takes its
+// place.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 using shm::AttachStatus;
 
-constexpr size_t max_foreign_pods = 16;  // Events of a slice about processes of other pods.
+constexpr size_t max_foreign_pods = 16;  // Limit of a slice's events about processes of other pods.
 
 }  // namespace
 
@@ -42,7 +43,8 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   }
   const PodOfProcess pod = pod_of(os::cgroups_of(pid));
   const bool inside = node::slice_of(pid, {&slice->identity}).has_value();
-  // Either the pid was this process's all the time, or another process's data was read.
+  // If the process is alive, the pid was its own all the time; otherwise another process's data may have been
+  // read.
   if (!os::alive(peer.pidfd)) return refuse(AttachStatus::try_again, "the process has ended");
   switch (judge_slot_peer(pod, slice->granted().holder.pod->uid, inside)) {
     case SlotPeer::inside: return slice;
@@ -80,7 +82,7 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   return slice;
 }
 
-// Refuses the process. Events are limited, because a process may retry without end.
+// Rejects the process. The number of events is limited, because a process may retry endlessly.
 Lifecycle::SlotRefusal Lifecycle::refuse_foreign(LiveSlice& slice, const os::Peer& peer,
                                                  const std::string& key, std::string message) {
   if (slice.foreign_pods.size() < max_foreign_pods && slice.foreign_pods.insert(key).second) {
@@ -126,7 +128,7 @@ Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::
     container.pid_namespace = own;
   if (!os::alive(process.pidfd)) return failure(FailureKind::not_found, "process {} has ended", init);
   slice.command = "container " + id.substr(0, 64);
-  if (slice.slot && node::slice_of(init, {&slice.identity})) {  // One of its processes has attached before.
+  if (slice.slot && node::slice_of(init, {&slice.identity})) {  // One of its processes attached before.
     node_.pages.write_state(slice);
     return {};
   }

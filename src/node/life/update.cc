@@ -13,7 +13,7 @@ uint64_t used_of(const LiveSlice& slice, size_t part) {
   return slice.charged(static_cast<unsigned>(part)).count;
 }
 
-// Returns the command with the program's name instead of its path, at most 40 characters.
+// Returns the command with the program's name instead of its path, cut to 40 characters.
 std::string shortened(std::string command) {
   const size_t name = command.rfind('/', command.find(' '));
   if (name != std::string::npos) command.erase(0, name + 1);
@@ -21,7 +21,7 @@ std::string shortened(std::string command) {
   return command;
 }
 
-// Returns "process 12 (train) 3 GiB, process 13 (train) 1 GiB, 90 MiB of growth".
+// Returns a text such as "process 12 (train) 3 GiB, process 13 (train) 1 GiB, 90 MiB of growth".
 std::string holders_of(const NodeState& node, const LiveSlice& slice, unsigned part) {
   std::vector<std::pair<uint64_t, std::string>> held;
   for (const auto& [process, attached] : slice.attached) {
@@ -62,7 +62,8 @@ std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
   return fmt::format("{}", fmt::join(said, ", "));
 }
 
-// Writes the new quota into the control page. Fails with the holders' names if more bytes are in use.
+// Writes the new quota to the control page. If more bytes are in use, fails with the names of the processes
+// that use them.
 Outcome<void> shrink(const NodeState& node, LiveSlice& slice, Bytes memory) {
   if (!slice.limited() || !slice.report.page) return {};
   const auto quota_is = [&](Bytes quota) {
@@ -134,7 +135,7 @@ Outcome<void> update_terms(NodeState& node, LiveSlice& slice, const TermsUpdate&
   if (asked.share) terms.share = *asked.share;
   if (asked.policy) terms.policy = *asked.policy;
   if (asked.latency) terms.latency = *asked.latency;
-  // A first share is enforced from now on, as in a request with a share.
+  // The first share is enforced from now on, as if the slice had been requested with one.
   if (asked.share && was.share.basis_points == 0 && was.isolation == Isolation::memory)
     terms.isolation = default_isolation(*asked.share);
   if (const auto good = may_have(node, slice, terms, asked); !good) return good;

@@ -16,7 +16,8 @@ bool has_part_on(const SliceObserved& slice, size_t device) {
 
 }  // namespace
 
-// A slice whose cgroup takes long to read is read less often: at most 0.2 % of the time is spent there.
+// Slices whose cgroups take long to read are read less often, so that at most 0.2 % of the time is spent on
+// this.
 void EndedWatch::see_members(uint64_t turn, int64_t turn_interval_ns) {
   if (!accounting_) return;
   for (const auto& [id, slice] : node_.slices) {
@@ -36,7 +37,8 @@ void EndedWatch::see_descendants(const LiveSlice& slice) {
 }
 
 KnownAs EndedWatch::known_as(const AccountedProcess& process) const {
-  // A start outside the time from the machine's start until now is not UTC; then the pid decides.
+  // A start outside the time from the machine's boot until now is not UTC; in that case only the pid is
+  // compared.
   const AttachedSpan since_boot = attached_span({});
   const bool is_utc = since_boot.covers(process.start_us);
   for (const auto& [id, slice] : node_.slices) {

@@ -1,6 +1,6 @@
-// Reports processes that used a device without having attached and ended before a sample showed them, where
-// NVML accounts for ended processes. node/reconcile/ended_audit.h decides; this file collects what is known
-// about each process.
+// Reports processes that used a device without attaching and ended before a sample showed them, if NVML
+// accounts for ended processes. node/reconcile/ended_audit.h decides; this file collects what is known about
+// each process.
 #pragma once
 
 #include "node/devices/sampler.h"
@@ -17,7 +17,7 @@ class EndedWatch {
 
   // Records which processes are in the slices' cgroups. Called in each turn of the loop.
   void see_members(uint64_t turn, int64_t turn_interval_ns);
-  void see_descendants(const LiveSlice&);  // The same for a slice without a cgroup, after a scan.
+  void see_descendants(const LiveSlice&);  // For a slice without a cgroup, after a scan.
   void audit(const Sample&, const Observed&);
 
  private:
@@ -29,7 +29,7 @@ class EndedWatch {
   NodeState& node_;
   EndedAudit audit_;
   SliceMembers members_;
-  bool accounting_ = false;              // For any device.
+  bool accounting_ = false;              // Whether any device is accounted.
   std::map<size_t, bool> is_accounted_;  // By device; from its last successful sample.
 };
 

@@ -17,11 +17,11 @@ namespace carve::node {
 namespace {
 
 constexpr int64_t turn_interval_ns = 50 * os::millisecond;
-// A violation must be found within one second. For memory one sample is enough. For compute two samples must
-// begin after the violation, and the driver's sample covers the preceding sixth of a second.
+// A violation must be detected within one second. For memory one sample is enough. For compute two samples
+// must begin after the violation, and the driver's sample covers the preceding sixth of a second.
 constexpr int64_t sample_interval_ns = 250 * os::millisecond;
 constexpr unsigned intervals_without_arbiter = 4;
-// Without a cgroup no descriptor signals the end of the program's last descendant, so the processes are
+// Without a cgroup, no descriptor signals the end of the program's last descendant, so the processes are
 // scanned.
 constexpr unsigned turns_per_scan = 4;
 constexpr int64_t rests_per_reading = 99;
@@ -36,14 +36,14 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-// The server counts as one process of the device, even before it has a client.
+// The server counts as a process on the device even before it has a client.
 bool runs_mps_server(const Observed& observed, size_t device) {
   return std::ranges::any_of(observed.processes, [device](const ProcessObserved& p) {
     return p.device == device && p.evidence.is_mps_server;
   });
 }
 
-// The inspection group of a process in no slice: its user's. No slice has such an id.
+// Returns the inspection group of a process in no slice, which is that of its user. No slice has such an id.
 uint64_t user_group(pid_t pid) {
   struct stat info {};
   const bool found = stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0;
@@ -149,8 +149,8 @@ const Inspection* ReconcileLoop::inspection_of(const os::ProcessId& process, con
   if (known != nullptr && !known->late) return known;
   const uint64_t group = slice != nullptr ? slice->id() : user_group(process.pid);
   node_.inspector->inspect(process, group, [this](const Inspection& seen) {
-    // While a device is arbitrated, the next sample is near, and two in quick succession would count as one
-    // proof.
+    // While a device is arbitrated, the next sample is soon anyway, and two in quick succession would count
+    // as one proof.
     if (!seen.late && !node_.compute.is_arbitrating()) request_sample();
   });
   return known;
@@ -168,7 +168,7 @@ void ReconcileLoop::report_late(const Inspection& seen, uint64_t group) {
 }
 
 // If every process is attached, this takes one look-up per process. A process that has not been inspected yet
-// is not a finding: the sample after the inspection decides about it.
+// is not a finding; the sample after the inspection decides.
 ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) {
   ProcessObserved out;
   const auto pid = static_cast<pid_t>(use.pid);
@@ -181,10 +181,10 @@ ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) {
   out.attached = slice != nullptr && is_attached(*slice, pid);
   if (slice != nullptr) out.slice = slice->id();
   const bool is_outside = slice != nullptr && !has_part_on(*slice, node_.devices[device]);
-  // A process known as attached and without work cannot be a finding on a device of its slice.
+  // An attached process without work cannot be a finding on a device of its slice.
   if (out.attached && use.work.percent == 0 && !is_outside) return out;
   const auto stat = os::stat_of(pid);
-  if (!stat || stat->state == 'Z') return out;  // The process ended after the driver's report.
+  if (!stat || stat->state == 'Z') return out;  // The process has ended since the driver's report.
   const Inspection* const seen = inspection_of(stat->id, slice);
   if (seen == nullptr ? slice != nullptr && (!out.attached || is_outside) : seen->ended) return out;
   out.start = stat->id.start;
@@ -270,8 +270,8 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
   }
 }
 
-// A slice can make any number of groups below its own, which are read too. Reading them is therefore limited
-// to a hundredth of the loop's time.
+// A slice can create any number of cgroups below its own, which must be read too. Reading is therefore
+// limited to a hundredth of the loop's time.
 void ReconcileLoop::report_moves() {
   const int64_t begun = os::monotonic_ns();
   if (begun < moves_not_before_ns_) return;
@@ -292,7 +292,7 @@ void ReconcileLoop::report_moves() {
   }
 }
 
-// A program can cause the same error many times a second, so equal ones become one event.
+// A program can cause the same error many times a second, so equal errors become one event.
 void ReconcileLoop::attribute(const std::vector<XidRecord>& records) {
   std::map<std::tuple<const NodeDevice*, uint32_t, pid_t>, std::pair<uint64_t, std::string>> causes;
   for (const XidRecord& record : records) {

@@ -1,5 +1,5 @@
-// Restores files of the agent that were removed while it runs: the runtime directory with the state files,
-// the attach directories and their sockets. Otherwise a removed file would be noticed only when a program
+// Restores files of the agent that were removed while it is running: the runtime directory with the state
+// files, the attach directories and their sockets. Otherwise a loss would be noticed only when a program
 // cannot start.
 #pragma once
 
@@ -13,7 +13,7 @@ class RuntimeFiles {
  public:
   explicit RuntimeFiles(NodeState& node) : node_(node) {}
 
-  // Checks that the files exist, with a few system calls. Called each second. Each loss is an event.
+  // Checks that the files exist, with a few system calls. Called once a second. Each loss is an event.
   void check();
 
  private:

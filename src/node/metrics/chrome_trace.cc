@@ -23,9 +23,10 @@ std::string named(const char* what, unsigned process, uint64_t track, const std:
       what, process, track, api::quoted(name), "\n", what, process, track, order);
 }
 
-// The spans in drawing order: by their start, the longer one first. Viewers can draw spans of one track only
-// if each is inside another or after it. A span that outlasts another one therefore begins when that one
-// ends. A slice that waits while its last work drains is shown waiting from the end of the drain.
+// The spans in drawing order: by start, and for equal starts the longer one first. Viewers can draw spans of
+// one track only if each is inside another one or after it. A span that outlasts another therefore begins
+// when that one ends. For example, a slice that waits while its last work drains is shown as waiting from the
+// end of the drain.
 struct Drawn {
   int64_t from, minus_end;
   unsigned device;
@@ -53,7 +54,7 @@ std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames& nam
     coming.push({from, -span.end_ns, device->index, switching ? switch_track : span.slice, span.kind,
                  &slice->second});
   }
-  // By track: the ends of the spans that may contain the next one, innermost last.
+  // For each track, the ends of the spans that may contain the next one, innermost last.
   std::map<std::pair<unsigned, uint64_t>, std::vector<int64_t>> open;
   while (!coming.empty()) {
     Drawn next = coming.top();

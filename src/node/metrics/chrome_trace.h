@@ -1,8 +1,7 @@
-// Writes which slice ran when in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing
-// open. Each device is a process, each slice a track with its leases, waits, drains and overruns. The
-// switches from slice to slice have their own track. Times are microseconds since the start of the trace.
-// Pure.
-// Source: "Trace Event Format" (Google, 2016), complete events "X" and metadata events "M".
+// Writes which slice ran when in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing can
+// open. Each device is a process, and each slice is a track with its leases, waits, drains and overruns.
+// Switches between slices have their own track. Times are in microseconds since the start of the trace. A
+// pure function. Source: "Trace Event Format" (Google, 2016), complete events "X" and metadata events "M".
 #pragma once
 
 #include <map>
@@ -24,7 +23,7 @@ struct TraceNames {
   std::map<uint64_t, std::string> slices;  // Slices that the caller may see; other spans are left out.
 };
 
-// Takes spans in any order. Time 0 is `begin_ns`; a span that began earlier is cut there.
+// Accepts spans in any order. Time 0 is `begin_ns`; a span that began earlier is cut there.
 std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames&, int64_t begin_ns);
 
 }  // namespace carve::node

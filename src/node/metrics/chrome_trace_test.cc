@@ -27,7 +27,7 @@ std::vector<json> of(const json& events, const char* phase) {
   return out;
 }
 
-TEST(ChromeTrace, a_lease_is_on_its_slices_track_at_its_time) {
+TEST(ChromeTrace, puts_a_lease_on_its_slices_track_at_its_time) {
   const auto spans = of(traced({{device, 7, SpanKind::lease, 1'002'500, 3'002'750}}), "X");
   ASSERT_EQ(spans.size(), 1u);
   EXPECT_EQ(spans[0], (json{{"ph", "X"},
@@ -39,7 +39,7 @@ TEST(ChromeTrace, a_lease_is_on_its_slices_track_at_its_time) {
                             {"dur", 2000.25}}));
 }
 
-TEST(ChromeTrace, devices_are_processes_and_slices_tracks_named_once_each) {
+TEST(ChromeTrace, makes_devices_processes_and_slices_tracks_and_names_each_once) {
   const json events = traced({{device, 7, SpanKind::lease, 1'000'000, 2'000'000},
                               {device, 7, SpanKind::wait, 2'000'000, 3'000'000},
                               {other, 8, SpanKind::drain, 1'000'000, 2'000'000},
@@ -57,7 +57,7 @@ TEST(ChromeTrace, devices_are_processes_and_slices_tracks_named_once_each) {
   EXPECT_EQ((*change)["name"], "to a");
 }
 
-TEST(ChromeTrace, leaves_out_slices_that_the_caller_may_not_see_and_cuts_what_began_before) {
+TEST(ChromeTrace, leaves_out_slices_that_the_caller_may_not_see_and_cuts_earlier_beginnings) {
   const auto spans = of(traced({{device, 99, SpanKind::lease, 1'000'000, 2'000'000},
                                 {Uuid{{9}}, 7, SpanKind::lease, 1'000'000, 2'000'000},
                                 {device, 7, SpanKind::wait, 0, 500'000},
@@ -68,12 +68,13 @@ TEST(ChromeTrace, leaves_out_slices_that_the_caller_may_not_see_and_cuts_what_be
   EXPECT_EQ(spans[0]["dur"], 400.0);
 }
 
-TEST(ChromeTrace, spans_of_one_track_lie_inside_or_behind_each_other) {
-  const auto spans = of(traced({{device, 7, SpanKind::drain, 1'000'000, 2'000'000},
-                                {device, 7, SpanKind::wait, 1'500'000, 3'000'000},       // Cut: begins at 2.
-                                {device, 8, SpanKind::lease, 1'600'000, 4'000'000},      // Another track.
-                                {device, 7, SpanKind::overrun, 2'500'000, 2'600'000}}),  // Inside.
-                        "X");
+TEST(ChromeTrace, puts_spans_of_one_track_inside_or_after_each_other) {
+  const auto spans =
+      of(traced({{device, 7, SpanKind::drain, 1'000'000, 2'000'000},
+                 {device, 7, SpanKind::wait, 1'500'000, 3'000'000},       // Cut, so that it begins at 2.
+                 {device, 8, SpanKind::lease, 1'600'000, 4'000'000},      // Another track.
+                 {device, 7, SpanKind::overrun, 2'500'000, 2'600'000}}),  // Inside.
+         "X");
   ASSERT_EQ(spans.size(), 4u);
   EXPECT_EQ(spans[1]["ts"], 600.0);
   EXPECT_EQ(spans[2]["ts"], 1000.0);
@@ -81,7 +82,7 @@ TEST(ChromeTrace, spans_of_one_track_lie_inside_or_behind_each_other) {
   EXPECT_EQ(spans[3]["ts"], 1500.0);
 }
 
-TEST(ChromeTrace, draws_whatever_crosses_whatever) {
+TEST(ChromeTrace, draws_spans_that_cross_in_any_way) {
   std::mt19937 random(7);
   for (int history = 0; history < 300; ++history) {
     std::vector<TraceSpan> all;
@@ -105,7 +106,7 @@ TEST(ChromeTrace, draws_whatever_crosses_whatever) {
   }
 }
 
-TEST(ChromeTrace, nothing_to_tell_is_still_a_trace) {
+TEST(ChromeTrace, is_valid_without_spans) {
   EXPECT_EQ(json::parse(chrome_trace({}, {}, 0))["traceEvents"].size(), 0u);
 }
 

@@ -11,7 +11,7 @@ struct Part {
   const api::SlicePart& part;
 };
 
-// One metric of a slice part: name, type, help, and its value as text; empty if the part has none.
+// A metric of a slice part: its name, type, help, and value as text. The value is empty if the part has none.
 struct PartMetric {
   const char* name;
   const char* type;

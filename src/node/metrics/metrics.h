@@ -1,5 +1,6 @@
-// A node's figures as metrics for Prometheus: the numbers of `carve devices` and `carve top`. The document
-// has a few kilobytes and is built at each request; no counter exists only for it. Pure.
+// A node's figures as metrics for Prometheus: the numbers that `carve devices` and `carve top` show. The
+// document has a few kilobytes and is generated for each request; no counter exists only for it. A pure
+// function.
 #pragma once
 
 #include <string>
@@ -12,13 +13,13 @@
 namespace carve::node {
 
 struct NodeFigures {
-  std::string version;           // The agent's.
-  std::string simulated;         // The set's specification; empty on real devices.
-  uint64_t samples = 0;          // Taken from the driver.
-  uint64_t sample_took_ns = 0;   // For the last one.
-  uint64_t longest_turn_ns = 0;  // The agent's loop.
+  std::string version;           // The agent's version.
+  std::string simulated;         // Specification of the simulated set; empty for real devices.
+  uint64_t samples = 0;          // Number of samples taken from the driver.
+  uint64_t sample_took_ns = 0;   // Duration of the last sample.
+  uint64_t longest_turn_ns = 0;  // Longest turn of the agent's loop.
   std::vector<api::Device> devices;
-  std::vector<api::Slice> slices;  // Those that the reader may see.
+  std::vector<api::Slice> slices;  // The slices that the reader may see.
 };
 
 std::string metrics_text(const NodeFigures& node);
