@@ -1,7 +1,9 @@
-// Two settings of the node that a running agent can change and that survive a restart: the memory unit, and
-// the message that refuses new slices while an operator wants none. They are stored in STATE/settings.json.
+// Two settings of the node that can be changed while the agent runs and that survive a restart: the memory
+// unit, and the message that rejects new slices while an operator wants none. They are stored in
+// STATE/settings.json.
 //
-// A slice that was requested in units keeps its bytes, so its unit holds the node's unit (core/setting.h).
+// The bytes of a slice that was requested in units do not change, so such slices block a change of the node's
+// unit (core/setting.h).
 #pragma once
 
 #include <optional>
@@ -16,16 +18,16 @@ namespace carve::node {
 
 class KeptSettings {
  public:
-  // Reads the stored settings. `given` is the unit of the command line; without it the stored unit applies,
-  // else 1GiB. Fails if the file cannot be read.
+  // Reads the stored settings. `given` is the unit on the command line. If it is absent, the stored unit
+  // applies, or 1GiB if none is stored. Fails if the file cannot be read.
   static Outcome<KeptSettings> open(const std::string& path, std::optional<MemoryUnit> given);
 
-  // Sets the desired unit. `holders` are the slices that were requested in units. On failure nothing is
+  // Sets the desired unit. `holders` are the slices that were requested in units. If this fails, nothing is
   // changed.
   Outcome<void> want(MemoryUnit, const std::vector<std::string>& holders);
-  // Called after a slice was adopted or has ended. Returns true if the desired unit became effective.
+  // Must be called after a slice was adopted or has ended. Returns true if the desired unit became effective.
   bool settle(const std::vector<std::string>& holders);
-  // Refuses new slices with the message; an empty one allows them again.
+  // Rejects new slices with the message; an empty message allows them again.
   Outcome<void> refuse_grants(const std::string& message);
 
   const Setting<MemoryUnit>& memory_unit() const { return unit_; }

@@ -20,7 +20,7 @@ struct KeptSettingsTest : testing::Test {
   }
 };
 
-TEST_F(KeptSettingsTest, the_unit_is_kept_over_a_restart_and_the_command_line_changes_it) {
+TEST_F(KeptSettingsTest, keep_the_unit_over_a_restart_unless_the_command_line_changes_it) {
   EXPECT_EQ(open().memory_unit().effective, MemoryUnit::gib);
   ASSERT_TRUE(open().want(MemoryUnit::mib_128, {}));
   EXPECT_EQ(open().memory_unit().effective, MemoryUnit::mib_128);
@@ -29,7 +29,7 @@ TEST_F(KeptSettingsTest, the_unit_is_kept_over_a_restart_and_the_command_line_ch
   EXPECT_EQ(open().memory_unit().effective, MemoryUnit::gib);
 }
 
-TEST_F(KeptSettingsTest, slices_in_units_hold_the_old_unit_until_the_last_has_ended) {
+TEST_F(KeptSettingsTest, keep_the_old_unit_until_the_last_slice_in_units_has_ended) {
   KeptSettings settings = open();
   ASSERT_TRUE(settings.want(MemoryUnit::mib_128, {"a", "b"}));
   EXPECT_EQ(settings.memory_unit().effective, MemoryUnit::gib);
@@ -42,14 +42,14 @@ TEST_F(KeptSettingsTest, slices_in_units_hold_the_old_unit_until_the_last_has_en
   EXPECT_EQ(again.memory_unit().effective, MemoryUnit::mib_128);
 }
 
-TEST_F(KeptSettingsTest, the_message_that_refuses_slices_is_kept) {
+TEST_F(KeptSettingsTest, keep_the_message_that_rejects_slices) {
   ASSERT_TRUE(open().refuse_grants("node n1 is cordoned"));
   EXPECT_EQ(open().grants_refused(), "node n1 is cordoned");
   ASSERT_TRUE(open().refuse_grants(""));
   EXPECT_EQ(open().grants_refused(), "");
 }
 
-TEST_F(KeptSettingsTest, a_damaged_file_is_named) {
+TEST_F(KeptSettingsTest, report_a_damaged_file) {
   std::ofstream(folder / "settings.json") << "{";
   const auto opened = KeptSettings::open(folder / "settings.json", {});
   ASSERT_FALSE(opened);

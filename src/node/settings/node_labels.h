@@ -1,7 +1,7 @@
 // The labels of this node. They are stored in the agent's state and survive a restart.
 //
-// A system label has a meaning of its own (docs/compute.md), and its value cannot be edited: it must be
-// removed, the agent restarted, and the label added again. So no program that reads a node's labels sees a
+// A system label configures the node (docs/compute.md), and its value cannot be edited: the label must be
+// removed, the agent restarted, and the label added again. So programs that read a node's labels never see a
 // value that the node does not follow yet.
 #pragma once
 
@@ -17,18 +17,18 @@ namespace carve::node {
 
 class NodeLabels {
  public:
-  // Reads the stored labels and applies the command line's. Fails if the command line edits a system label,
-  // or if the file cannot be written.
+  // Reads the stored labels and applies those of the command line. Fails if the command line edits a system
+  // label or if the file cannot be written.
   static Outcome<NodeLabels> open(const std::string& path, const LabelChanges& given);
 
-  // Sets or removes one label. On failure nothing is changed. Repeating a change is not an error.
+  // Sets or removes one label. If this fails, nothing is changed. Repeating a change is not an error.
   Outcome<void> change(const std::string& key, const std::optional<std::string>& value);
 
   const std::map<std::string, std::string>& all() const { return labels_; }
-  // The settings from labels with these meanings; no value without such a label.
+  // Return the settings from labels with these meanings; no value if there is no such label.
   std::optional<Policy> policy() const;
   std::optional<MemoryUnit> memory_unit() const;
-  // Returns the label with the meaning; empty if there is none.
+  // Returns the key of the label with the meaning; empty if there is none.
   std::string key_of(LabelMeaning) const;
 
  private:

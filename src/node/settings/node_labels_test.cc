@@ -22,7 +22,7 @@ struct NodeLabelsTest : testing::Test {
   }
 };
 
-TEST_F(NodeLabelsTest, labels_are_kept_over_a_restart) {
+TEST_F(NodeLabelsTest, keep_labels_over_a_restart) {
   ASSERT_TRUE(start({{"zone", "a"}, {"rack", "7"}}));
   auto labels = start({{"zone", "b"}, {"rack", std::nullopt}});
   ASSERT_TRUE(labels);
@@ -31,11 +31,11 @@ TEST_F(NodeLabelsTest, labels_are_kept_over_a_restart) {
   EXPECT_EQ(start()->all().at("row"), "3");
 }
 
-TEST_F(NodeLabelsTest, two_names_of_one_setting_do_not_contradict_each_other) {
+TEST_F(NodeLabelsTest, reject_two_names_of_one_setting_with_different_values) {
   auto labels = start({{"carve.dev/compute-policy", "native-burst-share"}});
   ASSERT_TRUE(labels);
   EXPECT_EQ(labels->policy(), Policy::native_burst_share);
-  EXPECT_TRUE(labels->change(policy_label, "native-burst-share")) << "it says the same";
+  EXPECT_TRUE(labels->change(policy_label, "native-burst-share")) << "it has the same value";
   ASSERT_TRUE(labels->change("gpuMemoryUnit", "128MiB"));
   EXPECT_EQ(labels->memory_unit(), MemoryUnit::mib_128);
   const auto other = labels->change("carve.dev/memory-unit", "1GiB");
@@ -47,7 +47,7 @@ TEST_F(NodeLabelsTest, two_names_of_one_setting_do_not_contradict_each_other) {
   EXPECT_EQ(labels->memory_unit(), std::nullopt);
 }
 
-TEST_F(NodeLabelsTest, a_system_label_is_removed_and_added_again_after_a_restart_but_not_edited) {
+TEST_F(NodeLabelsTest, require_a_restart_between_removing_and_adding_a_system_label) {
   auto labels = start({{policy_label, "fixed-share"}});
   ASSERT_TRUE(labels);
   EXPECT_EQ(labels->policy(), Policy::fixed_share);
@@ -65,7 +65,7 @@ TEST_F(NodeLabelsTest, a_system_label_is_removed_and_added_again_after_a_restart
   EXPECT_EQ(start({{policy_label, "native-burst-share"}})->policy(), Policy::native_burst_share);
 }
 
-TEST_F(NodeLabelsTest, a_label_that_cannot_be_stored_changes_nothing) {
+TEST_F(NodeLabelsTest, change_nothing_if_a_label_cannot_be_stored) {
   auto labels = start({{"zone", "a"}});
   std::filesystem::remove_all(folder);
   EXPECT_FALSE(labels->change("zone", "b"));
@@ -75,7 +75,7 @@ TEST_F(NodeLabelsTest, a_label_that_cannot_be_stored_changes_nothing) {
   EXPECT_THAT(start().error().message, HasSubstr("cannot be read"));
 }
 
-TEST_F(NodeLabelsTest, wrong_values_are_refused) {
+TEST_F(NodeLabelsTest, reject_invalid_values) {
   EXPECT_THAT(start({{policy_label, "fast"}}).error().message,
               HasSubstr("'fast' is not a known policy; use fixed-share"));
   LabelChanges many;

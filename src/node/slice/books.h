@@ -10,12 +10,12 @@
 namespace carve::node {
 
 // The ledger's progress, as stored in the runtime directory. That directory belongs to this boot and is lost
-// independently of the ledger, so comparing the two shows whether the ledger has lost changes.
+// independently of the ledger, so a comparison of the two shows whether the ledger has lost changes.
 struct LedgerMark {
   ledger::Generation generation;
-  uint64_t last_id = 0;  // The largest record id so far.
+  uint64_t last_id = 0;  // Largest record id so far.
   std::string boot_id;
-  // The ledger was behind, and its lost changes are not complete yet.
+  // Whether the ledger had lost changes that are not completely restored yet.
   bool is_behind = false;
 };
 
@@ -23,15 +23,16 @@ class Books {
  public:
   explicit Books(std::unique_ptr<ledger::Store> store) : store_(std::move(store)) {}
 
-  // Applies the store's contents to the empty ledger.
+  // Applies the contents of the store to the empty ledger.
   Outcome<void> load();
   const ledger::Ledger& ledger() const { return ledger_; }
-  // Stores the change, then applies it. On failure nothing is changed.
+  // Stores the change and then applies it. If this fails, nothing is changed.
   Outcome<void> post(const ledger::Change& change);
-  // Returns whether the ledger is older than the mark, or a different one, and skips the ids that were used.
+  // Returns whether the ledger is older than the mark or a different one. Skips the ids that were already
+  // used.
   bool is_behind(const std::optional<LedgerMark>& mark);
-  // Writes a mark now and after each change. `mark` is the one found at the start. Call it when the ledger
-  // has everything that the state files have.
+  // Writes a mark now and after each change. `mark` is the mark found at the start. Must be called when the
+  // ledger contains everything from the state files.
   Outcome<void> begin_marks(const std::optional<LedgerMark>& mark, std::function<void(LedgerMark)> write);
   // Writes the mark again after its file was lost.
   void rewrite_mark() const {
@@ -45,7 +46,7 @@ class Books {
   Outcome<std::vector<ledger::UsageRecord>> records(const std::vector<uint64_t>& ids) const {
     return store_->records(ids);
   }
-  // Returns the live record of this name, or null.
+  // Returns the live record with this name, or null.
   const ledger::UsageRecord* find(const std::string& name) const { return ledger_.find(name); }
 
  private:

@@ -1,5 +1,5 @@
-// One live slice on the agent's side: its record, its shared memory, its processes, its measurements. All of
-// it is also in the ledger, the shared memory and the state file, so that a new agent can rebuild it.
+// The agent's state of one live slice: its record, shared memory, processes and measurements. All of it can
+// be rebuilt by a new agent from the ledger, the shared memory and the state file.
 #pragma once
 
 #include <algorithm>
@@ -23,31 +23,31 @@
 
 namespace carve::node {
 
-// A process that attached; it has a slot in the shared memory.
+// A process that attached and has a slot in the shared memory.
 struct AttachedProcess {
   unsigned slot = 0;
   os::Fd pidfd;
 
-  // The process requested to attach as another image. An inspection finds out whether it no longer maps its
-  // report page.
+  // A request of the process to attach as another image. An inspection shows whether it still maps its report
+  // page.
   struct OtherImage {
     uint64_t image = 0;
     bool inspected = false;
     bool replaced = false;
   };
   std::optional<OtherImage> other_image;
-  bool is_inspected = false;  // An inspection for reclaim_after_exec() is in progress.
+  bool is_inspected = false;  // Whether an inspection for reclaim_after_exec() is in progress.
 };
 
 // The measurements of one slice part.
 struct PartUsage {
   shm::InUse requested;     // Bytes in use when the last sample was requested.
   Bytes used;               // Driver-reported bytes of the slice's processes.
-  Bytes peak;               // The most bytes that were ever charged.
-  unsigned sm_percent = 0;  // Driver-reported, for the last seconds.
+  Bytes peak;               // Maximum of the charged bytes.
+  unsigned sm_percent = 0;  // Driver-reported, for the last few seconds.
 };
 
-struct Watched {  // A process whose end the agent waits for.
+struct Watched {  // A process whose end the agent watches.
   os::ProcessId id;
   os::Fd pidfd;
 };
@@ -56,8 +56,8 @@ struct LiveSlice {
   ledger::UsageRecord record;
   std::string command;
   Mapped<shm::Control> control;
-  os::Fd control_file, control_reader;  // The page, for reading and writing, and as passed to processes.
-  Report report;                        // Empty if it was lost with the fd store; no process can attach then.
+  os::Fd control_file, control_reader;  // The page for reading and writing, and as passed to processes.
+  Report report;                        // Empty if lost with the fd store; then no process can attach.
   std::optional<Cgroup> cgroup;
   SliceIdentity identity;
 
@@ -66,20 +66,20 @@ struct LiveSlice {
   std::vector<Watched> containers;  // Their first processes, parallel to identity.containers.
   std::map<os::ProcessId, AttachedProcess> attached;
   std::map<os::ProcessId, os::Fd> descendants;  // Known live descendants, if the slice has no cgroup.
-  std::map<pid_t, Bytes> used_by_pid;           // Driver-reported, on all devices.
+  std::map<pid_t, Bytes> used_by_pid;           // Driver-reported bytes on all devices.
   std::array<PartUsage, shm::max_devices> measured;
   std::set<os::ProcessId> stopped;  // Stopped by SIGSTOP, because the slice has no cgroup to freeze.
   uint64_t busy_ns = 0;             // Charged time on all devices, across restarts of the agent.
-  XidCounts xids;                   // By Xid: how often its processes caused it since the agent started.
+  XidCounts xids;                   // Number of times its processes caused each Xid since the agent started.
   Violations violations;            // Since the agent started.
   EventBudget event_budget;         // For events that its processes cause.
-  EventBudget change_budget;        // For changes of its terms, each of which the ledger keeps forever.
+  EventBudget change_budget;        // For changes of its terms, which the ledger keeps forever.
   uint64_t next_members_turn = 0;  // Next turn of the reconcile loop that reads its cgroup (slice_members.h).
   bool frozen = false;             // Frozen by the audit.
 
-  std::optional<ContainerSlot> slot;   // Where its containers attach. No value for the common attach socket.
+  std::optional<ContainerSlot> slot;   // Where its containers attach; no value for the common attach socket.
   bool released = false;               // Its pod or claim is gone, so it ends with its last process.
-  std::set<std::string> foreign_pods;  // Uids of other pods that have tried to attach through its slot.
+  std::set<std::string> foreign_pods;  // Uids of other pods that tried to attach through its slot.
 
   bool ended = false;  // The slice has ended; only the object remains.
   bool stopping = false;
@@ -91,7 +91,7 @@ struct LiveSlice {
     for (const PartUsage& part : measured) out.peak_bytes = std::max(out.peak_bytes, part.peak.count);
     return out;
   }
-  // Raises the peaks to the current charges. Called at each turn of the reconcile loop, and before the
+  // Raises the peaks to the current charges. Called in each turn of the reconcile loop, and before the
   // charges of an ended process are released.
   void raise_peaks() {
     for (unsigned d = 0; d < granted().parts.size() && report.page; ++d)
@@ -101,14 +101,15 @@ struct LiveSlice {
   const Slice& granted() const { return record.slice; }
   const std::string& name() const { return record.slice.name; }
   bool outlives_processes() const { return record.slice.outlives_processes(); }
-  // Returns whether programs, not only containers, enter the slice: those of `carve run`, and those of a
-  // supervisor in a slice that outlives them.
+  // Returns whether programs, rather than only containers, enter the slice: those of `carve run`, and those
+  // of a supervisor in a slice that outlives them.
   bool has_programs() const { return !outlives_processes() || supervisor.id; }
   bool limited() const { return record.slice.isolation != Isolation::none; }
 
-  // Returns the bytes that count against the quota of part `d` now, and the managed bytes in host memory; 0
-  // without a report. The slice can write any number, so they are limited: no slice holds more than its
-  // device has, or spills more than its limit. All displayed and recorded figures come from here.
+  // Return the bytes that currently count against the quota of part `d`, and the managed bytes in host
+  // memory; 0 without a report page. The slice can write any number, so the results are clipped: no slice can
+  // hold more than its device has or spill more than its limit. All displayed and recorded figures come from
+  // these functions.
   Bytes charged(unsigned d) const {
     const SlicePart& part = granted().parts[d];
     return report.page ? clipped(shm::in_use(report.page->charges, d), part.native) : Bytes();
@@ -118,7 +119,7 @@ struct LiveSlice {
   }
 
  private:
-  // A device's size is unknown for a slice that an older agent granted.
+  // The size of the device is unknown for a slice that an older agent granted.
   static Bytes clipped(const shm::InUse& reported, Bytes limit) {
     return {limit.count == 0 ? reported.bytes : std::min(reported.bytes, limit.count)};
   }

@@ -34,7 +34,7 @@ uint64_t NodeState::id_of(const std::string& slice) const {
   return record == nullptr ? 0 : record->id;
 }
 
-// Names of programs and files come from outside.
+// Names of programs and files come from users.
 void NodeState::add_event(const EventSubject& slice, std::string text, const std::optional<Cause>& cause) {
   text = escaped(text);
   if (!cause || os::log::may_write(*cause))
@@ -52,7 +52,7 @@ void NodeState::event(const std::string& slice, std::string text) {
             owner ? std::optional(os::cause_of_user(*owner)) : std::nullopt);
 }
 
-// Root's pods do not use up root's own log quota.
+// Root's pods must not use up root's own log quota.
 bool NodeState::caused_event(LiveSlice& slice, std::string text) {
   const auto left_out = slice.event_budget.take(os::monotonic_ns());
   if (!left_out) return false;

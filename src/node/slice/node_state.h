@@ -1,5 +1,5 @@
-// The state of one agent, shared by its parts: Lifecycle, Attachments, the reconcile loop, the views. Only
-// the loop's thread uses it. Rules are in the parts that apply them; this file has only the state and
+// The state of one agent, shared by its parts: Lifecycle, Attachments, the reconcile loop and the views. Used
+// only by the loop's thread. Rules are in the parts that apply them; this file contains only state and
 // look-ups.
 #pragma once
 
@@ -28,8 +28,8 @@ namespace carve::node {
 // The slice that an event is about. The name is empty if the event is about the agent.
 struct EventSubject {
   std::string name;
-  uint64_t id = 0;                     // Its usage record; 0 if unknown.
-  std::optional<uint32_t> owner = {};  // Its uid. If absent, it is unknown and only operators see the event.
+  uint64_t id = 0;                     // Id of its usage record; 0 if unknown.
+  std::optional<uint32_t> owner = {};  // The owner's uid. If unknown, only operators see the event.
 };
 
 struct NodeState {
@@ -48,40 +48,42 @@ struct NodeState {
   Compute compute;  // Destroyed before the slices, whose pages the arbiters use.
 
   std::optional<KernelLog> kernel_log;
-  std::string kernel_log_trouble;          // Why it cannot be read, or empty.
-  std::string process_lists_trouble = {};  // Why nvidia-smi in a slice shows others' processes.
+  std::string kernel_log_trouble;          // Why the kernel log cannot be read; empty if it can.
+  std::string process_lists_trouble = {};  // Why nvidia-smi in a slice shows others' processes, or empty.
   EndedProcesses ended_processes;
   EventBudget outside_budget = {};  // For outside_event().
 
-  uint64_t samples = 0;        // Taken from the driver.
-  int64_t last_sample_ns = 0;  // CLOCK_MONOTONIC time of its end; 0 if there was none.
-  int64_t sample_took_ns = 0;  // For the last one.
+  uint64_t samples = 0;        // Number of samples taken from the driver.
+  int64_t last_sample_ns = 0;  // CLOCK_MONOTONIC end of the last sample; 0 if there was none.
+  int64_t sample_took_ns = 0;  // Duration of the last sample.
 
   const ledger::Ledger& ledger() const { return books.ledger(); }
   const NodeDevice* device(const Uuid&) const;
-  Bytes context_charged(const Uuid&) const;  // The charge for a context there; 0 if the reserve pays.
+  Bytes context_charged(
+      const Uuid&) const;  // The charge for a context on the device; 0 if the reserve covers it.
   // Logs the event and adds it to the event log. `slice` is the slice's name, or empty for the agent as a
   // whole. The log line counts against the quota of the slice's owner.
   void event(const std::string& slice, std::string text);
-  // The same for an event that a process of the slice can cause as often as it wants: only a limited number
-  // is kept. Returns whether this one is.
+  // The same for an event that a process of the slice can cause as often as it wants. Only a limited number
+  // is kept. Returns whether this event is kept.
   bool caused_event(LiveSlice& slice, std::string text);
-  // The same for programs that are in no live slice. `slice` is the one that they were in, if known.
+  // The same for events about programs that are in no live slice. `slice` is the slice in which they were, if
+  // known.
   void outside_event(const EventSubject& slice, std::string text);
   // Returns the owner of a live or ended slice, if known.
   std::optional<uint32_t> owner_of(const std::string& slice) const;
-  uint64_t id_of(const std::string& slice) const;  // 0 if no live slice has this name.
+  uint64_t id_of(const std::string& slice) const;  // Returns 0 if no live slice has this name.
   void add_event(const EventSubject& slice, std::string text, const std::optional<Cause>& cause);
   Policies::Holders policy_holders() const;
   std::vector<std::string> memory_unit_holders() const;  // Slices that were requested in units.
   Share most_shares() const;                             // The largest sum of the shares on one device.
 };
 
-// Returns the span of a process that is attached until now.
+// Returns the span of a process that has been attached until now.
 AttachedSpan attached_span(const os::ProcessId&);
 
-// Makes each device's arbiter schedule the slices that live there now. Call it after a slice was granted or
-// adopted, after its share, policy or class changed, and after it ended.
+// Makes the arbiters of the slice's devices schedule the current slices. Must be called after a slice was
+// granted or adopted, after its share, policy or class changed, and after it ended.
 void arbitrate(NodeState&, const Slice&);
 
 }  // namespace carve::node

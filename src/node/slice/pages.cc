@@ -15,12 +15,12 @@
 namespace carve::node {
 namespace {
 
-// Each attempt takes at most a second, while the agent starts.
+// Each attempt takes at most a second of the agent's start.
 constexpr unsigned max_recovery_attempts = 4;
 constexpr const char* mark_name = "ledger.mark";
 
-// The keys of a control page in the fd store: for the agent, and as passed to the slice's processes. Slice
-// names have no '/'.
+// The keys of a control page in the fd store: one for the agent, one for the descriptor that is passed to
+// processes. Slice names contain no '/'.
 std::string control_key(const std::string& slice) { return "c/" + slice; }
 std::string reader_key(const std::string& slice) { return "r/" + slice; }
 
@@ -69,7 +69,7 @@ Outcome<void> Pages::adopt(LiveSlice& slice) {
   auto control = runtime_.adopt_control(slice.name());
   if (control) {
     keep_files(slice);
-  } else {  // Its directory was removed while an agent ran.
+  } else {  // The directory was removed while an agent was running.
     slice.control_file = fd_store_.get(control_key(slice.name()));
     slice.control_reader = fd_store_.get(reader_key(slice.name()));
     control = map_control(slice.control_file, control_key(slice.name()));
@@ -157,13 +157,13 @@ void Pages::hold_report(const LiveSlice& slice) {
                      "{}: the fd store does not hold the report page", slice.name());
 }
 
-// Opens the files while they have a path, which may be gone later.
+// Opens the files while they have a path, which may be removed later.
 void Pages::keep_files(LiveSlice& slice) {
   slice.control_file = runtime_.control_file(slice.name());
   slice.control_reader = runtime_.control_descriptor(slice.name());
 }
 
-// Passes all pages to the fd store. Returns whether it has them.
+// Passes all pages to the fd store. Returns whether this succeeded.
 bool Pages::hold_all(const Slices& slices) {
   bool held = true;
   for (const auto& [id, slice] : slices) {
@@ -179,7 +179,8 @@ Outcome<bool> Pages::restore(os::Loop& loop, const Slices& slices) {
   if (runtime_.is_present()) return false;
   auto fresh = RuntimeDir::open(runtime_.path());
   if (!fresh) return tl::unexpected(fresh.error());
-  auto fd_store = FdStore::reach(runtime_.path());  // A new one: the old one has lost its socket, and ends.
+  auto fd_store =
+      FdStore::reach(runtime_.path());  // A new fd store, because the old one has lost its socket and ends.
   if (!fd_store) return tl::unexpected(fd_store.error());
   loop.forget(fd_store_.fd());
   fd_store_ = std::move(*fd_store);

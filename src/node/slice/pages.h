@@ -1,5 +1,5 @@
-// The shared memory and the state files of the slices over the life of the agent: made with a slice, found
-// again by the next agent, removed with the slice. In between, the fd store holds the report pages.
+// The shared memory and the state files of the slices. They are created with a slice, adopted by the next
+// agent, and removed with the slice. Between two agents, the fd store holds the report pages.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,15 @@ namespace carve::node {
 
 class Slices;
 
-// Writes the terms of a slice into its control page. `contexts` has, for each part, the charge for a context
-// there. The page's epoch shows the change to the slice's processes.
+// Writes the terms of a slice into its control page. `contexts` contains the charge for a context on the
+// device of each part. A new epoch announces the change to the slice's processes.
 void fill_control(shm::Control&, const Slice&, const std::vector<Bytes>& contexts);
 
 // The result of recover_report().
 enum class Recovery {
   from_process,  // The page was recovered from a process that has it mapped.
-  fresh,         // No process had the old page mapped, so a new one loses nothing.
-  lost,          // Running processes stay within their quota, and no process can attach.
+  fresh,         // No process had the old page mapped, so a new page loses nothing.
+  lost,          // Running processes stay within their quota, but no process can attach.
 };
 
 class Pages {
@@ -39,18 +39,17 @@ class Pages {
   Outcome<void> make(LiveSlice&);
   // Maps the pages of an earlier agent. Fails if the control page is gone; the report page may be missing.
   Outcome<void> adopt(LiveSlice&);
-  // Recovers a report page if the fd store has ended too.
+  // Recovers a report page if the fd store has also ended.
   Recovery recover_report(LiveSlice&, Inspector&);
   void remove(const std::string& slice);  // Also removes its state file.
-  // Restores the runtime directory if it was removed, with the state files of the slices. Their pages stay
-  // mapped as they are: the fd store holds them for the next agent. Returns whether the directory was
-  // removed.
+  // Restores the runtime directory, with the slices' state files, if it was removed. Their pages stay mapped,
+  // and the fd store holds them for the next agent. Returns whether the directory was removed.
   Outcome<bool> restore(os::Loop&, const Slices&);
 
   void write_state(const LiveSlice&);
-  // Returns what an earlier agent of this boot stored, or no value if there is nothing or it cannot be read.
+  // Returns what an earlier agent of this boot stored; no value if there is nothing or it cannot be read.
   std::optional<StateFile> read_state(const std::string& slice) const;
-  // Returns the ledger's mark of this boot, or no value if there is none or it cannot be read.
+  // Returns the ledger's mark of this boot; no value if there is none or it cannot be read.
   std::optional<LedgerMark> read_mark() const;
   void write_mark(const LedgerMark&);
   std::vector<std::string> state_files() const { return runtime_.state_files(); }
@@ -61,7 +60,7 @@ class Pages {
 
   const RuntimeDir& runtime() const { return runtime_; }
   shm::Heartbeat& heartbeat() const { return *heartbeat_; }
-  // Restarts the fd store if it ends, and passes it the report pages of all slices.
+  // Restarts the fd store if it ends, and passes the report pages of all slices to it.
   void watch_fd_store(os::Loop&, const Slices&);
 
  private:
@@ -72,8 +71,8 @@ class Pages {
   RuntimeDir runtime_;
   FdStore fd_store_;
   Mapped<shm::Heartbeat> heartbeat_;
-  os::Fd heartbeat_reader_;      // As passed to processes.
-  bool holds_controls_ = false;  // The fd store has them, because they have no path.
+  os::Fd heartbeat_reader_;      // The descriptor that is passed to processes.
+  bool holds_controls_ = false;  // Whether the fd store has the control pages, which have no path.
 };
 
 }  // namespace carve::node

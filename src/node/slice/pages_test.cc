@@ -20,7 +20,7 @@ Slice two_parts() {
   return slice;
 }
 
-TEST(ControlPage, has_the_terms_of_each_part) {
+TEST(ControlPage, contains_the_terms_of_each_part) {
   auto control = std::make_unique<shm::Control>();
   fill_control(*control, two_parts(), {{100}, {0}});
   EXPECT_STREQ(control->slice, "train");
@@ -35,7 +35,7 @@ TEST(ControlPage, has_the_terms_of_each_part) {
   EXPECT_EQ(control->devices[0].memory, shm::Memory::limited);
 }
 
-TEST(ControlPage, each_change_raises_the_epoch) {
+TEST(ControlPage, has_a_higher_epoch_after_each_change) {
   auto control = std::make_unique<shm::Control>();
   Slice slice = two_parts();
   fill_control(*control, slice, {{}, {}});

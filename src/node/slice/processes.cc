@@ -21,7 +21,7 @@ void scan_descendants(LiveSlice& slice) {
   const std::vector<os::ProcessStat> all = os::all_processes();
   std::map<pid_t, const os::ProcessStat*> by_pid;
   for (const os::ProcessStat& p : all) by_pid[p.id.pid] = &p;
-  // Known descendants are ancestors too, because their own parent may have ended.
+  // Known descendants also count as ancestors, because their own parents may have ended.
   SliceIdentity wider = slice.identity;
   for (const auto& [id, pidfd] : slice.descendants) wider.attached.insert(id);
   World world;
@@ -95,8 +95,8 @@ std::set<pid_t> pids_of(const LiveSlice& slice) {
 
 namespace {
 
-// Returns when the quota last refused memory, in UTC, or 0 if never. The slice may write any time there. The
-// clocks are read one after the other, so the result is truncated to milliseconds.
+// Returns when the quota last refused memory, in UTC, or 0 if never. The slice can write any time to the
+// page. The clocks are read one after the other, so the result is truncated to milliseconds.
 int64_t refused_utc_ns(const LiveSlice& slice) {
   if (!slice.report.page) return 0;
   const uint64_t at = slice.report.page->quota_refused_ns.load(std::memory_order_relaxed);

@@ -11,11 +11,11 @@ constexpr int64_t rests_per_read = 9;
 
 struct LockList {
   bool was_read = false;
-  std::set<uint64_t> locked;  // The names that are locked.
+  std::set<uint64_t> locked;  // Names that are locked.
   int64_t took_ns = 0;
 };
 
-// `names` is sorted.
+// `names` must be sorted.
 LockList list_locked(const SharedBlocks::ReadLocks& read, const std::vector<uint64_t>& names) {
   LockList out;
   const int64_t begun = os::monotonic_ns();

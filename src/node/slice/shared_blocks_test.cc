@@ -11,7 +11,7 @@ struct SharedBlocksTest : testing::Test {
   os::Loop loop;
   Slices slices;
 
-  std::string list;  // The kernel's list.
+  std::string list;  // The kernel's list of locks.
   unsigned reads = 0;
   bool readable = true;
   SharedBlocks blocks{loop, slices, [this](size_t, const auto& piece) {
@@ -26,7 +26,7 @@ struct SharedBlocksTest : testing::Test {
     slice->report = std::move(*make_report());
     return slices.add(std::move(slice)).report.page->charges;
   }
-  // Exports a block that no process holds, as an ended process leaves it.
+  // Exports a block that no process holds, as it is left by an ended process.
   static uint64_t add_block(shm::Charges& charges, uint64_t bytes) {
     shm::change(charges, {0, 0, 0}, 0, bytes, UINT64_MAX);
     const unsigned i = shm::begin_block(charges, 0, 0, shm::SharedBlockKind::descriptor,
@@ -46,7 +46,7 @@ struct SharedBlocksTest : testing::Test {
   static uint64_t held(shm::Charges& charges) { return shm::in_use(charges, 0).bytes; }
 };
 
-TEST_F(SharedBlocksTest, releases_what_no_descriptor_names_and_keeps_the_rest) {
+TEST_F(SharedBlocksTest, releases_blocks_that_no_descriptor_holds_and_keeps_the_rest) {
   shm::Charges& a = add_slice(1);
   const uint64_t locked = add_block(a, 100);
   add_block(a, 10);
@@ -81,8 +81,8 @@ TEST_F(SharedBlocksTest, keeps_every_block_if_the_list_cannot_be_read) {
   EXPECT_EQ(held(a), 100u);
 }
 
-// A slice can write blocks that look as if they needed a check.
-TEST_F(SharedBlocksTest, one_pass_has_a_limited_number_of_questions_of_a_slice) {
+// A slice can write blocks that appear to need a check.
+TEST_F(SharedBlocksTest, checks_a_limited_number_of_blocks_of_a_slice_in_one_pass) {
   shm::Charges& a = add_slice(1);
   const unsigned forged = 3 * max_block_questions;
   for (unsigned i = 0; i < forged; ++i) add_block(a, 1);
@@ -90,22 +90,22 @@ TEST_F(SharedBlocksTest, one_pass_has_a_limited_number_of_questions_of_a_slice) 
   EXPECT_EQ(held(a), forged - max_block_questions);
   settle();
   settle();
-  EXPECT_EQ(held(a), 0u) << "the next passes continue behind it";
+  EXPECT_EQ(held(a), 0u) << "the next passes continue after it";
 }
 
-TEST_F(SharedBlocksTest, rests_after_a_reading_that_took_long) {
+TEST_F(SharedBlocksTest, pauses_after_a_read_that_took_long) {
   shm::Charges& a = add_slice(1);
   add_block(a, 100);
   settle();
   ASSERT_EQ(reads, std::size(shm::first_lock_pieces));
   add_block(a, 100);
-  blocks.settle(0);  // A moment before the reading has ended.
+  blocks.settle(0);  // Just before the read has ended.
   EXPECT_FALSE(blocks.is_reading());
   settle();
   EXPECT_EQ(held(a), 0u);
 }
 
-TEST_F(SharedBlocksTest, a_slice_may_end_while_the_list_is_read) {
+TEST_F(SharedBlocksTest, survives_the_end_of_a_slice_while_the_list_is_read) {
   add_block(add_slice(1), 100);
   blocks.settle(INT64_MAX);
   slices.erase(1);

@@ -1,4 +1,4 @@
-// The registry of the live slices: by the id of the usage record, by name, by process.
+// The registry of the live slices, by the id of the usage record, by name and by process.
 #pragma once
 
 #include <map>
@@ -14,16 +14,16 @@ class Slices {
   LiveSlice& add(std::unique_ptr<LiveSlice>);
   void erase(uint64_t id);
 
-  LiveSlice* find(uint64_t id) const;  // Null if no such slice lives.
+  LiveSlice* find(uint64_t id) const;  // Null if there is no such live slice.
   LiveSlice* find(const std::string& name) const;
-  LiveSlice* find(ContainerSlot) const;  // The slice whose containers attach there, or null.
+  LiveSlice* find(ContainerSlot) const;  // The slice whose containers attach through the slot, or null.
   // Returns the slice to which the process is attached, or null.
   LiveSlice* attached_slice(const os::ProcessId&) const;
   // Returns the slice in which the process runs, or null. A process stays in the slice in which it first
   // attached.
   LiveSlice* slice_of(pid_t pid, const World& world = {}) const;
 
-  // In the order of their grants.
+  // Iterates in the order of the grants.
   auto begin() const { return by_id_.begin(); }
   auto end() const { return by_id_.end(); }
   size_t size() const { return by_id_.size(); }

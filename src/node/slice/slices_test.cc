@@ -12,7 +12,7 @@ LiveSlice& add(Slices& slices, uint64_t id, const std::string& name) {
   return slices.add(std::move(slice));
 }
 
-// Processes by pid, each with its parent: 10 <- 11 <- 12, and 20.
+// Returns a world with processes 10 <- 11 <- 12, and 20, by pid and parent.
 World world_of(const std::map<pid_t, pid_t>& parents) {
   World world;
   world.stat = [parents](pid_t pid) -> std::optional<os::ProcessStat> {
@@ -42,7 +42,7 @@ TEST(Slices, are_found_by_id_and_by_name) {
   EXPECT_EQ(slices.size(), 1u);
 }
 
-TEST(Slices, a_process_belongs_to_the_slice_of_its_ancestors) {
+TEST(Slices, include_a_process_by_the_slice_of_its_ancestors) {
   Slices slices;
   LiveSlice& a = add(slices, 1, "a");
   a.identity.root = {10, 1};
@@ -51,7 +51,7 @@ TEST(Slices, a_process_belongs_to_the_slice_of_its_ancestors) {
   EXPECT_EQ(slices.slice_of(99, world), nullptr);
 }
 
-TEST(Slices, a_process_stays_in_the_slice_in_which_it_attached) {
+TEST(Slices, keep_a_process_in_the_slice_in_which_it_attached) {
   Slices slices;
   add(slices, 1, "a").identity.root = {10, 1};
   LiveSlice& b = add(slices, 2, "b");
@@ -60,7 +60,7 @@ TEST(Slices, a_process_stays_in_the_slice_in_which_it_attached) {
   EXPECT_EQ(slices.slice_of(11, world)->name(), "a");
 }
 
-TEST(SlicesDeathTest, an_id_is_given_out_once) {
+TEST(SlicesDeathTest, fails_if_an_id_is_used_twice) {
   Slices slices;
   add(slices, 1, "a");
   EXPECT_DEATH(add(slices, 1, "b"), "an id is given out once");

@@ -1,5 +1,5 @@
-// Callbacks that serve the attach sockets of slots. The owner of the agent's sockets sets both functions;
-// until then no slot is served.
+// Callbacks that serve the attach sockets of slots. The owner of the agent's sockets sets both functions.
+// Until then no slot is served.
 #pragma once
 
 #include <functional>

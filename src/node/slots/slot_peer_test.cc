@@ -7,7 +7,7 @@ namespace {
 
 PodOfProcess in(std::set<std::string> uids) { return {.uids = std::move(uids), .container = {}}; }
 
-TEST(SlotPeer, is_classified_by_the_pod_in_its_cgroup_first) {
+TEST(SlotPeer, is_classified_first_by_the_pod_in_its_cgroup) {
   EXPECT_EQ(judge_slot_peer(in({"a"}), "a", true), SlotPeer::inside);
   EXPECT_EQ(judge_slot_peer(in({"a"}), "a", false), SlotPeer::new_container);
   EXPECT_EQ(judge_slot_peer(in({"b"}), "a", false), SlotPeer::other_pod);
@@ -17,8 +17,8 @@ TEST(SlotPeer, is_classified_by_the_pod_in_its_cgroup_first) {
   EXPECT_EQ(judge_slot_peer(in({}), "a", false), SlotPeer::unknown);
 }
 
-TEST(SlotPeer, the_first_process_of_a_container_is_its_topmost_ancestor_there) {
-  // 2 (runtime) -> 10 (first) -> 11 -> 12, of which 12 is in a cgroup below the container's.
+TEST(SlotPeer, finds_the_topmost_ancestor_in_a_container_as_its_first_process) {
+  // 2 (runtime) -> 10 (first process) -> 11 -> 12, which is in a cgroup below the container's.
   World world;
   world.stat = [](pid_t pid) -> std::optional<os::ProcessStat> {
     const std::map<pid_t, pid_t> parents{{2, 1}, {10, 2}, {11, 10}, {12, 11}};

@@ -1,8 +1,8 @@
-// Interrupts a commit at every possible place. A child grants and ends slices. The parent stops it at each
-// system call (ptrace, at entry and at return) and kills it there, once for each of some 60 places. A second
+// Interrupts a commit at every possible point. A child grants and ends slices. The parent stops it at a
+// system call (ptrace, at entry and at return) and kills it there, once for each of about 60 points. A second
 // test fills the disk instead: SQLite's writes fail from the n-th on, for every n. Afterwards the file is
-// read as the next agent reads it. Acknowledged changes are there, refused ones are not, and no change is
-// there in part. (What a power failure loses beyond that depends on SQLite's synchronous=FULL.)
+// read as the next agent would read it. It must contain acknowledged changes, no rejected ones, and no change
+// in part. (What a power failure can lose beyond that depends on SQLite's synchronous=FULL.)
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -66,9 +66,9 @@ void prepare(const Directory& dir) {
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("old"), morning)));
 }
 
-constexpr int no_ptrace = 77;  // Exit status.
+constexpr int no_ptrace = 77;  // Exit status if ptrace is not permitted.
 
-// Grants "new", writes to the pipe, ends "old", writes to the pipe.
+// Grants "new", writes to the pipe, ends "old", and writes to the pipe again.
 [[noreturn]] void work(const Directory& dir, int told) {
   auto opened = SqliteStore::open(dir.ledger(), 1);
   if (!opened) _exit(1);
@@ -84,7 +84,7 @@ constexpr int no_ptrace = 77;  // Exit status.
 }
 
 // Runs the child to its n-th stop at a system call and kills it there. Returns false if the child ended
-// before.
+// first.
 bool killed_at(pid_t child, int n) {
   int status = 0;
   ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL);
@@ -102,7 +102,7 @@ bool killed_at(pid_t child, int n) {
   }
 }
 
-TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_nothing_by_halves) {
+TEST(Crash, at_any_system_call_of_a_commit_loses_no_acknowledged_change_and_leaves_none_in_part) {
   std::map<std::string, int> outcomes;
   bool died = true;
   for (int n = 0; died; ++n) {
@@ -134,16 +134,16 @@ TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_no
     EXPECT_TRUE(ended || words < 2) << "acknowledged and lost, killed at " << n;
     EXPECT_TRUE(granted || !ended) << "killed at " << n;
     EXPECT_EQ(ledger.balances().at(device().uuid).free, Bytes{(15 - 2 * (granted + !ended)) * (1_GiB).count});
-    // The same request gets the same slice or a new one, never two.
+    // The same request gets the same slice or a new one, never both.
     const auto again = ledger.grant(holding("new"), morning);
     ASSERT_TRUE(again);
     EXPECT_EQ(std::get<ledger::Granted>(*again).record.id, 2u);
     ++outcomes[fmt::format("{}{} said {}", granted ? "granted " : "", ended ? "ended" : "", words)];
   }
-  EXPECT_GE(outcomes.size(), 4u) << "before, between write and word, and after";
+  EXPECT_GE(outcomes.size(), 4u) << "before, between write and acknowledgement, and after";
 }
 
-// SQLite's own file functions, but the disk is full from the n-th write on.
+// SQLite's own file functions, except that the disk is full from the n-th write on.
 int writes_left = -1;  // -1 means no limit.
 int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at);
 
@@ -181,7 +181,7 @@ int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 a
   return FullDisk::original.at(file->pMethods)->xWrite(file, bytes, count, at);
 }
 
-TEST(Crash, a_disk_that_is_full_from_any_write_on_refuses_changes_nothing_and_works_again) {
+TEST(Crash, of_the_disk_space_at_any_write_rejects_the_change_and_is_recoverable) {
   const FullDisk disk;
   int refused = 0;
   bool kept = false;

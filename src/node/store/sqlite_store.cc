@@ -16,7 +16,7 @@ using ledger::UsageRecord;
 using sqlite::Statement;
 namespace rows = sqlite::rows;
 
-// A row of a table whose rows belong to a record. The first two columns are the record's id and the position.
+// Tables whose rows belong to a record. The first two columns are the record's id and the position.
 constexpr const char* part_table = "part";
 constexpr const char* period_table = "period";
 
@@ -89,7 +89,7 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
   return insert_rows(db, period_table, record.id, record.periods);  // Only when a lost ledger is rebuilt.
 }
 
-// Sets a column of all parts of a record, unless the first part has the value already.
+// Sets a column of all parts of a record, unless the first part already has the value.
 int set_amount(sqlite3* db, const char* column, uint64_t amount, uint64_t record) {
   Statement first(db, fmt::format("SELECT {} FROM part WHERE record = ? AND position = 0", column).c_str());
   first << record;
@@ -119,7 +119,7 @@ int insert(sqlite3* db, const ledger::Altered& altered) {
   rows::bind(record, t.isolation);
   record << altered.id;
   if (const int code = record.finish()) return code;
-  // Like ledger::set_terms(): an unchanged amount stays as it is on each part.
+  // As in ledger::set_terms(), an unchanged amount is kept on each part.
   if (const int code = set_amount(db, "memory_bytes", t.memory.count, altered.id)) return code;
   return set_amount(db, "share_bp", t.share.basis_points, altered.id);
 }
@@ -154,7 +154,8 @@ int insert(sqlite3* db, const ledger::Generation& generation) {
   return s.finish();
 }
 
-// Which records to read: `ids` is a list or a query of ids in SQL, with a placeholder for each value.
+// Selects the records to read: `ids` is a list of ids or a query for them in SQL, with a placeholder for each
+// value.
 struct Selection {
   std::string ids;
   std::vector<int64_t> values;
@@ -167,7 +168,7 @@ struct Selection {
   }
 };
 
-// Reads a table whose rows belong to records; calls `add` with the record and the row.
+// Reads a table whose rows belong to records, and calls `add` with each record and row.
 template <class T, class Add>
 Outcome<void> read_rows(const sqlite::Database& database, const char* table, const Selection& selection,
                         std::map<uint64_t, UsageRecord>& records, const Add& add) {
@@ -189,7 +190,7 @@ Outcome<void> read_rows(const sqlite::Database& database, const char* table, con
   return s.done() ? Outcome<void>() : database.trouble("reading");
 }
 
-// Reads the selected records, with their rows in the other tables.
+// Reads the selected records with their rows in the other tables.
 Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& database,
                                                       const Selection& selection) {
   std::map<uint64_t, UsageRecord> out;
@@ -248,8 +249,8 @@ Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t 
   return fresh;
 }
 
-// SQLite detects only damaged pages. Their contents may have changed too: then the values are invalid, or do
-// not make a ledger.
+// SQLite detects only damaged pages. Values in a page may also have changed, so that they are invalid or
+// contradict each other.
 Outcome<void> SqliteStore::check() {
   const auto changes = read();
   if (!changes) return tl::unexpected(changes.error());
@@ -261,7 +262,7 @@ Outcome<void> SqliteStore::check() {
   return {};
 }
 
-// A file without a generation is new, or has lost it. Both begin a new one.
+// A file without a generation is new or has lost it. In both cases a new generation begins.
 Outcome<void> SqliteStore::read_generation() {
   {
     Statement s(database_.get(),

@@ -1,5 +1,5 @@
 // The ledger on disk: one SQLite file (sqlite/database.h). An acknowledged change survives a power failure.
-// After a damaged file was moved aside, the caller rebuilds the live part from the running slices
+// After a damaged file was moved aside, the caller rebuilds the live records from the running slices
 // (node/agent).
 #pragma once
 
@@ -15,11 +15,11 @@ class SqliteStore : public ledger::Store {
  public:
   struct Opened {
     std::unique_ptr<SqliteStore> store;
-    std::string moved_aside;  // New path of the damaged file. Empty if the file was sound, or new.
+    std::string moved_aside;  // New path of the damaged file; empty if the file was sound or new.
     std::string damage;       // Description of the damage.
   };
-  // `now_s` is part of a damaged file's new name. Fails without permission, on a full disk, and if the schema
-  // is a different one.
+  // `now_s` becomes part of the new name of a damaged file. Fails without permission, on a full disk, and for
+  // a file with another schema.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   Outcome<void> write(const ledger::Change&) override;

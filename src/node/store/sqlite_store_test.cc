@@ -77,7 +77,7 @@ TEST(SqliteStore, reads_back_what_was_written) {
   EXPECT_EQ(again.grant(holding("c", 1_GiB), morning).has_value(), true);
 }
 
-TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
+TEST(SqliteStore, records_every_change_of_a_slice_and_its_time) {
   Directory dir;
   Ledger ledger;
   {
@@ -108,7 +108,7 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   EXPECT_EQ(again.find("a")->periods[1].to.utc_ns, morning.utc_ns + 2);
   EXPECT_EQ(again.balances().at(device().uuid).free, 12_GiB);
 
-  // Also inserted as a whole, as when a lost ledger is rebuilt from state files.
+  // Also inserts them as a whole, as when a lost ledger is rebuilt from state files.
   Directory elsewhere;
   Ledger rebuilt;
   auto fresh = SqliteStore::open(elsewhere.ledger(), 1);
@@ -117,7 +117,7 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   EXPECT_EQ(reread(*fresh->store).living(), again.living());
 }
 
-TEST(SqliteStore, keeps_when_slices_were_alive_and_how_busy_they_were) {
+TEST(SqliteStore, records_when_slices_were_last_alive_and_how_busy_they_were) {
   Directory dir;
   Ledger ledger;
   const ledger::Stamp noon{morning.utc_ns + 7, "boot", morning.monotonic_ns + 7};
@@ -136,12 +136,12 @@ TEST(SqliteStore, keeps_when_slices_were_alive_and_how_busy_they_were) {
   EXPECT_EQ(again.last_alive(), noon);
   EXPECT_EQ(again.living(), ledger.living());
   EXPECT_EQ(again.ended(), ledger.ended());
-  EXPECT_EQ(again.find("a")->busy_ns, 50u) << "it never becomes less";
+  EXPECT_EQ(again.find("a")->busy_ns, 50u) << "it never decreases";
   EXPECT_EQ(again.find("a")->peak_bytes, 7u);
   EXPECT_EQ(again.ended().front().busy_ns, 60u);
 }
 
-TEST(SqliteStore, parts_that_differ_keep_the_amounts_that_do_not_change) {
+TEST(SqliteStore, keeps_the_unchanged_amounts_of_parts_that_differ) {
   Directory dir;
   Ledger ledger;
   Device second = device();
@@ -165,7 +165,7 @@ TEST(SqliteStore, parts_that_differ_keep_the_amounts_that_do_not_change) {
   EXPECT_EQ(reread(*opened->store).living(), ledger.living());
 }
 
-TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
+TEST(SqliteStore, lists_records_by_id_including_those_that_the_ledger_has_dropped) {
   Directory dir;
   Ledger ledger;
   auto opened = SqliteStore::open(dir.ledger(), 1);
@@ -198,12 +198,12 @@ TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
   EXPECT_THAT(*named, testing::ElementsAre((*all)[1], (*all)[3]));
 }
 
-TEST(SqliteStore, a_full_disk_refuses_with_a_message_and_changes_nothing) {
+TEST(SqliteStore, rejects_changes_on_a_full_disk_with_a_message) {
   Directory dir;
   Ledger ledger;
   auto opened = SqliteStore::open(dir.ledger(), 1);
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
-  opened->store->limit_pages(1);  // No more pages than the file has now.
+  opened->store->limit_pages(1);  // Limits the file to its current size.
   Outcome<void> last;
   int granted = 0;
   for (; granted < 1000 && last; ++granted)
@@ -215,7 +215,7 @@ TEST(SqliteStore, a_full_disk_refuses_with_a_message_and_changes_nothing) {
   EXPECT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("later", 1_MiB), morning)));
 }
 
-TEST(SqliteStore, a_damaged_file_is_moved_aside_and_kept) {
+TEST(SqliteStore, moves_a_damaged_file_aside_and_keeps_the_file) {
   Directory dir;
   std::ofstream(dir.ledger()) << std::string(8192, 'x');
   auto opened = SqliteStore::open(dir.ledger(), 77);
@@ -226,7 +226,7 @@ TEST(SqliteStore, a_damaged_file_is_moved_aside_and_kept) {
   EXPECT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
 }
 
-TEST(SqliteStore, damage_in_the_middle_of_the_file_is_found) {
+TEST(SqliteStore, detects_damage_in_the_middle_of_the_file) {
   Directory dir;
   {
     Ledger ledger;
@@ -248,7 +248,7 @@ TEST(SqliteStore, damage_in_the_middle_of_the_file_is_found) {
   EXPECT_NE(opened->moved_aside, "");
 }
 
-TEST(SqliteStore, another_schema_is_refused_and_left_alone) {
+TEST(SqliteStore, rejects_another_schema_and_leaves_the_file_unchanged) {
   for (const int version : {1, SqliteStore::schema_version - 1, SqliteStore::schema_version + 1, 99}) {
     Directory dir;
     { ASSERT_TRUE(SqliteStore::open(dir.ledger(), 1)); }
@@ -265,7 +265,7 @@ TEST(SqliteStore, another_schema_is_refused_and_left_alone) {
   }
 }
 
-TEST(SqliteStore, no_directory_is_a_message) {
+TEST(SqliteStore, reports_a_missing_directory) {
   const auto opened = SqliteStore::open("/nowhere/at/all/ledger.db", 1);
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().message, HasSubstr("/nowhere/at/all/ledger.db"));
@@ -317,8 +317,8 @@ TEST(SqliteStore, acknowledged_changes_survive_a_kill_at_any_moment) {
   }
 }
 
-// SQLite detects damaged pages, but not a changed value in a page.
-TEST(SqliteStore, values_that_make_no_ledger_are_damage) {
+// SQLite detects damaged pages but not a changed value in a page.
+TEST(SqliteStore, treats_values_that_contradict_each_other_as_damage) {
   for (const char* change :
        {"UPDATE record SET slice_policy = 'unheard-of'", "UPDATE record SET slice_name = CAST(x'ff' AS TEXT)",
         "UPDATE part SET memory_bytes = 1 << 60", "UPDATE part SET device = 'GPU-none'",
@@ -343,7 +343,8 @@ TEST(SqliteStore, values_that_make_no_ledger_are_damage) {
   }
 }
 
-// Whatever the damage to the files, the store opens and holds a ledger. 60 corruptions take about a second.
+// Whatever the damage to the files, the store opens and contains a ledger. 60 corruptions take about a
+// second.
 TEST(SqliteStore, opens_after_any_damage) {
   unsigned moved_aside = 0, behind = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -361,7 +362,7 @@ TEST(SqliteStore, opens_after_any_damage) {
                            *ledger.end(ledger.find(fmt::format("t{}", i))->id, morning, "x")));
         }
       }
-      // As a killed agent leaves them: with the write-ahead log.
+      // Files as left by a killed agent, with the write-ahead log.
       std::filesystem::create_directory(dir.path / "killed");
       for (const char* part : {"", "-wal"}) std::filesystem::copy(dir.ledger() + part, dir.path / "killed");
     }
@@ -391,7 +392,7 @@ TEST(SqliteStore, opens_after_any_damage) {
   EXPECT_GT(behind, 20u);
 }
 
-// The counts by which an agent detects that the file is older than it was.
+// The counts by which an agent detects that the file is older than before.
 TEST(Generation, counts_the_changes_of_one_file) {
   const Directory dir;
   ledger::Generation first;
@@ -412,7 +413,7 @@ TEST(Generation, counts_the_changes_of_one_file) {
     ASSERT_TRUE(again);
     EXPECT_EQ(again->store->generation(), (ledger::Generation{first.ledger, 2}));
     ASSERT_TRUE(again->store->raise_changes(9));
-    ASSERT_TRUE(again->store->raise_changes(5)) << "it never falls";
+    ASSERT_TRUE(again->store->raise_changes(5)) << "it never decreases";
     EXPECT_EQ(again->store->generation().changes, 9u);
   }
   auto older = SqliteStore::open(dir.path / "older/ledger.db", 1);
