@@ -85,7 +85,7 @@ Outcome<void> set_start_delay(Options& o, const std::string& word) {
   return {};
 }
 
-// Stores a value that is one of the row's words.
+// Stores a value if it is one of the row's words.
 template <auto Options::*field, auto parsed>
 Outcome<void> choose(Options& o, const std::string& value) {
   o.*field = *parsed(value);

@@ -1,4 +1,4 @@
-// The table of carved's options. The help, the parsing and the completion use it (options.cc).
+// The table of carved's options, which is used for the help, the parsing and the completion (options.cc).
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace carve::node {
 
 using OptionRow = os::OptionRow<Options>;
 
-// Options that start no agent come first: if one of them is given, the rest of the line is ignored.
+// Options that start no agent come first: if one of them is given, the rest of the command line is ignored.
 extern const std::vector<OptionRow> option_rows;
 
 }  // namespace carve::node

@@ -1,5 +1,5 @@
-// carved's command line: the parts that concern more than one option. option_table.cc has the rules of each
-// value.
+// carved's command line: the parts that concern more than one option. The rules for each value are in
+// option_table.cc.
 #include "node/options.h"
 
 #include <string_view>
@@ -27,8 +27,8 @@ void fill_defaults(Options& o, const Surroundings& s) {
   }
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
-  // Engines of other users do not read a user's directory, but slices that outlive their processes are made
-  // anyway.
+  // Container engines of other users do not read this directory, but slices that outlive their processes can
+  // be created anyway.
   if (o.cdi_dir.empty())
     o.cdi_dir = s.uid == 0 ? "/var/run/cdi" : o.socket.substr(0, o.socket.rfind('/')) + "/cdi";
   o.cdi_dir = os::absolute(o.cdi_dir, s.working_directory);
@@ -50,7 +50,7 @@ const os::CommandLine& line() {
   return line;
 }
 
-// Checks the rules between the options.
+// Checks the rules between options.
 Outcome<void> consistent(const Options& o) {
   if (o.start_delay_ns != 0 && o.sim.empty())
     return failure(FailureKind::invalid_argument,
@@ -96,8 +96,8 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
 
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
   Options o;
-  // The agent starts its own executable again for two small tasks (node/pages/fd_store.h,
-  // devices/context_charge.h) and one long one (inspect/inspector.h).
+  // The agent executes its own program again for two short tasks (node/pages/fd_store.h,
+  // devices/context_charge.h) and one long-running task (inspect/inspector.h).
   if (argc == 2 && std::string_view(argv[1]) == "--inspect-processes") {
     o.mode = Options::Mode::inspect;
     return o;

@@ -15,10 +15,10 @@ struct Options {
   std::string state, socket, cdi_dir;
   std::string sim;  // Empty for real devices.
   std::string driver_root,
-      libraries;  // For an agent in a container (cdi/host_files.h). Empty on the host.
+      libraries;  // For an agent in a container (cdi/host_files.h); empty on the host.
   Strategy strategy = Strategy::binpack;
   Bookkeeper bookkeeper = Bookkeeper::agent;
-  std::string topology;  // A file. If empty, the driver reports the links.
+  std::string topology;  // A file; if empty, the driver reports the links.
   std::optional<Bytes> reserve;
   std::optional<Bytes> spill_limit;  // If absent, half of the host's memory.
   bool contexts_in_slice = true;
@@ -30,15 +30,15 @@ struct Options {
   bool policy_per_slice = false;
   bool admit_best_effort = true;
   bool overcommit_compute = false;
-  std::optional<MemoryUnit> memory_unit;   // If absent, the last one.
+  std::optional<MemoryUnit> memory_unit;   // If absent, the last unit is used.
   uint64_t start_delay_ns = 0;             // Only with `sim`.
-  std::optional<uint32_t> controller_uid;  // May act for all users.
+  std::optional<uint32_t> controller_uid;  // This user may act for all users.
   std::optional<os::TcpAddress> metrics;   // If absent, only the API's socket serves metrics.
   bool metrics_any = false;                // Addresses other than loopback are allowed.
-  bool restart_after_crash = false;        // In a container, where kubelet would restart it only later.
+  bool restart_after_crash = false;        // For a container, which kubelet would restart later.
   std::string log_level = "info";
 
-  // `agent` serves. The others are short tasks of the same executable.
+  // `agent` runs the agent. The other modes are short tasks of the same executable.
   enum class Mode { agent, help, version, completion, fd_store, inspect, measure } mode = Mode::agent;
   std::string fd_store_dir, measure_libcuda, measure_uuid;
 };
@@ -49,7 +49,7 @@ struct Surroundings {
   std::string home, xdg_runtime_dir, xdg_state_home, working_directory;
 };
 
-// Returns the options, or a message about the wrong option (exit status 2).
+// Returns the options, or a message about the invalid option (exit status 2).
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
 std::string help_text();

@@ -20,7 +20,7 @@ Outcome<Options> parse(std::vector<const char*> words, const Surroundings& s) {
 const Surroundings root{0, "/root", "", "", "/here"};
 const Surroundings user{1000, "/home/u", "/run/user/1000", "", "/here"};
 
-TEST(Options, each_user_has_places_of_its_own) {
+TEST(Options, default_to_paths_of_each_users_own) {
   EXPECT_EQ(parse({}, root)->state, "/var/lib/carve");
   EXPECT_EQ(parse({}, root)->socket, "/run/carve/carved.sock");
   EXPECT_EQ(parse({}, user)->state, "/home/u/.local/state/carve");
@@ -32,7 +32,7 @@ TEST(Options, each_user_has_places_of_its_own) {
   EXPECT_EQ(parse({}, bare)->state, "/st/carve");
 }
 
-TEST(Options, are_read_in_both_forms_and_paths_become_absolute) {
+TEST(Options, are_accepted_in_both_forms_and_paths_become_absolute) {
   const auto o = parse({"--sim", "a10x2", "--state=s", "--socket", "/x/y", "--strategy", "spread",
                         "--reserve=1GiB", "--context-charge", "reserve"},
                        user);
@@ -45,7 +45,7 @@ TEST(Options, are_read_in_both_forms_and_paths_become_absolute) {
   EXPECT_FALSE(o->contexts_in_slice);
 }
 
-TEST(Options, the_policy_is_said_as_an_option_or_as_a_label) {
+TEST(Options, set_the_policy_by_an_option_or_by_a_label) {
   EXPECT_FALSE(parse({}, user)->policy);
   EXPECT_EQ(parse({"--policy", "native-burst-share"}, user)->policy, Policy::native_burst_share);
   const auto o = parse(
@@ -57,7 +57,7 @@ TEST(Options, the_policy_is_said_as_an_option_or_as_a_label) {
       parse({"--policy=fixed-share", "--label=vke.volcengine.com/mgpu-compute-policy=fixed-share"}, user));
 }
 
-TEST(Options, metrics_are_opened_on_loopback_and_elsewhere_only_when_that_is_said) {
+TEST(Options, open_metrics_on_loopback_and_elsewhere_only_on_request) {
   const auto o = parse({"--metrics-listen", "[::1]:9400"}, user);
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->metrics->host, "::1");
@@ -67,7 +67,7 @@ TEST(Options, metrics_are_opened_on_loopback_and_elsewhere_only_when_that_is_sai
             "0.0.0.0");
 }
 
-TEST(Options, wrong_ones_are_refused_with_a_message) {
+TEST(Options, are_rejected_with_a_message_if_invalid) {
   const struct {
     std::vector<const char*> words;
     const char* message;
@@ -101,7 +101,7 @@ TEST(Options, wrong_ones_are_refused_with_a_message) {
   }
 }
 
-TEST(Options, a_hostile_line_is_refused_with_one_line) {
+TEST(Options, of_a_hostile_command_line_are_rejected_with_one_line) {
   const std::string long_word(5000, 'x');
   const struct {
     std::vector<const char*> words;
@@ -144,19 +144,19 @@ TEST(Options, a_hostile_line_is_refused_with_one_line) {
   }
 }
 
-TEST(Options, are_repeated_if_they_agree) {
+TEST(Options, may_be_repeated_with_the_same_value) {
   EXPECT_EQ(parse({"--sim", "a10x2", "--sim=a10x2"}, user)->sim, "a10x2");
   EXPECT_TRUE(parse({"--overcommit-compute", "--overcommit-compute"}, user)->overcommit_compute);
   EXPECT_EQ(parse({"--label=a=1", "--label", "b=2", "--label=b=2"}, user)->labels.size(), 2u);
 }
 
-TEST(Options, that_start_no_agent_come_before_the_others) {
+TEST(Options, that_start_no_agent_take_precedence) {
   EXPECT_EQ(parse({"--state", "s", "-h", "--nonsense"}, user)->mode, Options::Mode::help);
   EXPECT_EQ(parse({"--version", "--strategy", "x"}, user)->mode, Options::Mode::version);
   EXPECT_EQ(parse({"--completion", "bash"}, user)->mode, Options::Mode::completion);
 }
 
-TEST(Options, of_the_table_are_in_the_help_and_in_the_completion) {
+TEST(Options, are_listed_in_the_help_and_in_the_completion) {
   for (const OptionRow& row : option_rows) {
     EXPECT_THAT(help_text(), HasSubstr(row.takes_value() ? fmt::format("{} {} ", row.name, row.value)
                                                          : fmt::format("{} ", row.name)));

@@ -1,4 +1,4 @@
-// A usage record is declared once; its fields appear in the table, the file and the document.
+// A usage record is declared once, and its fields appear in the table, the file and the document.
 #include <gmock/gmock.h>
 
 #include "ledger/usage_record.h"
@@ -12,8 +12,8 @@ using sqlite::rows::columns;
 using testing::Contains;
 using testing::HasSubstr;
 
-// A new field of a record needs no second place: it appears in the document, the file and the table.
-TEST(RecordForms, have_each_field_that_is_added) {
+// A new field of a record needs no other change to appear in the document, the file and the table.
+TEST(RecordForms, contain_each_field_that_is_added) {
   struct Extended {
     ledger::UsageRecord record;
     std::string cost_center;

@@ -22,11 +22,11 @@ namespace {
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 struct Ran {
-  int status = -1;     // The exit status; -1 if it has none.
+  int status = -1;     // Exit status; -1 if there is none.
   std::string output;  // The first 4 KiB of its output and its errors.
 };
 
-// Runs a program and waits.
+// Runs a program and waits for its end.
 Ran run(const std::vector<std::string>& words) {
   constexpr size_t max_output_bytes = 4096;
   std::vector<char*> arguments;
@@ -54,7 +54,8 @@ Ran run(const std::vector<std::string>& words) {
   return out;
 }
 
-// Returns the last line of a program's output without its name: "no profile is named 'a11'; ...".
+// Returns the last line of a program's output without the program's name, such as "no profile is named 'a11';
+// ...".
 std::string reason_of(const Ran& ran) {
   std::string_view text = ran.output;
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -64,7 +65,7 @@ std::string reason_of(const Ran& ran) {
   return text.empty() ? fmt::format("carve-sim ended with status {}", ran.status) : std::string(text);
 }
 
-// Creates the simulated set in `directory`, unless it was made from the same `spec`. A set holds the memory
+// Creates the simulated set in `directory` unless it was created from the same `spec`. A set holds the memory
 // of running processes, so it must survive the agent.
 Outcome<void> make_set(const std::string& tool, const std::string& directory, const std::string& spec) {
   const std::string note = directory + ".spec";
@@ -86,20 +87,20 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
   return {};
 }
 
-// Returns the folder of the libraries that belong to a simulated set, below lib/carve/sim: the set's file
-// `driver` has the driver's number, 0 for the libraries in lib/carve/sim (sim/model/FORMAT.md).
+// Returns the folder, below lib/carve/sim, with the libraries of a simulated set. The set's file `driver`
+// contains the driver's number, or 0 for the libraries in lib/carve/sim itself (sim/model/FORMAT.md).
 std::string driver_folder(const std::string& set) {
   const unsigned long driver = strtoul(os::read_file(set + "/driver").value_or("").c_str(), nullptr, 10);
   return driver == 0 ? "" : "/" + std::to_string(driver);
 }
 
-// Copies Carve's libraries to where the host also has them, if the agent runs in a container.
+// If the agent runs in a container, copies Carve's libraries to a folder that the host has at the same path.
 Outcome<Paths> with_libraries(Paths paths, const Options& options) {
   if (options.libraries.empty()) return paths;
   return install_libraries(std::move(paths), options.libraries, CARVE_VERSION);
 }
 
-// Finds the driver of real devices: by its name, or below the host's root.
+// Finds the driver of real devices by its name or, with --driver-root, below the host's root.
 Outcome<Paths> find_driver(Paths paths, const Options& options) {
   paths.driver_root = options.driver_root;
   if (!options.driver_root.empty())
@@ -134,8 +135,8 @@ Outcome<Paths> find_paths(const Options& options) {
   paths.driver = ours + "/sim" + driver_folder(paths.sim_set);
   paths.libcuda = paths.driver + "/libcuda.so.1";
   paths.libnvml = paths.driver + "/libnvidia-ml.so.1";
-  // A simulated set is accessible like /dev of a real device: every program of a slice must reach it. The
-  // other files of the state directory are readable only by their owner.
+  // A simulated set must be as accessible as the /dev of a real device, because every program of a slice uses
+  // it. The other files of the state directory are readable only by their owner.
   if (chmod(options.state.c_str(), 0711) != 0)
     return failure(FailureKind::permission_denied, "cannot make {} accessible to other users' programs: {}",
                    options.state, strerror(errno));
@@ -161,7 +162,7 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
     if (const auto facts = cuda_facts(nvml, d, paths.libcuda, options.state)) {
       device.context = facts->context;
       device.device.migrates = facts->migrates;
-      // The steps concern the whole device and belong to no slice.
+      // Managed memory steps concern the whole device and belong to no slice.
       if (!options.reserve) device.device.reserved.count += facts->managed_step.count;
     } else {
       device.context_trouble = facts.error().message;

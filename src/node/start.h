@@ -1,4 +1,4 @@
-// The steps of main() that prepare the machine before the agent serves.
+// The steps of main() that prepare the machine before the agent serves requests.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace carve::node {
 
-// Returns the paths of the libraries, relative to this executable. Creates the simulated set.
+// Returns the paths of the libraries relative to this executable. Creates the simulated set.
 Outcome<Paths> find_paths(const Options& options);
 
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths);
 
-// Returns the links between the devices: from --topology FILE, else from the driver, else none. Contradictory
-// links are ignored with a warning.
+// Returns the links between the devices: from --topology FILE or otherwise from the driver; no value if
+// neither has any. Contradictory links are ignored with a warning.
 Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Options& options,
                                                       const std::vector<NodeDevice>& devices);
 

@@ -52,7 +52,7 @@ std::vector<Device> devices_of(const std::vector<NodeDevice>& devices) {
   return out;
 }
 
-// With a remembered inventory, running slices do not wait longer than this for their agent.
+// With a remembered inventory, running slices wait at most this long for their agent.
 constexpr int64_t nvml_patience_ns = os::second;
 
 std::string inventory_path(const Options& options) { return options.state + "/devices.json"; }
@@ -83,8 +83,8 @@ Outcome<FoundDevices> search_devices(const Options& options, const Paths& paths)
   return FoundDevices{std::move(*nvml), {std::move(*devices), *topology, lost}};
 }
 
-// The API's connections use two descriptors each. If there are few descriptors, most are for the processes of
-// slices.
+// Each of the API's connections uses two descriptors. If there are few descriptors, most are reserved for the
+// processes of slices.
 constexpr size_t min_api_connections = 128, max_api_connections = 512;
 constexpr size_t descriptors_for_each = 8;
 
@@ -247,8 +247,8 @@ Outcome<Locks> lock(const Options& options) {
   if (!state) return tl::unexpected(state.error());
   auto socket = os::wait_for_lock(options.socket + ".lock", "agent", "the socket " + options.socket);
   if (!socket) return tl::unexpected(socket.error());
-  // The guest library may be preloaded into every process, including this one. It must not find an agent to
-  // attach to.
+  // The guest library may be preloaded into every process, including this one, where it must not find an
+  // agent to attach to.
   unsetenv(shm::socket_variable);
   unlink((options.socket + shm::attach_suffix).c_str());
   return Locks{std::move(*state), std::move(*socket)};
@@ -298,7 +298,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   auto heartbeat = stores.runtime.heartbeat();
   if (!heartbeat) return tl::unexpected(heartbeat.error());
   shm::Heartbeat& page = **heartbeat;
-  // The mapping keeps its address when it moves into the state.
+  // The mapping keeps its address when it is moved into the state.
   auto heart = std::make_unique<Heart>(page, loop.turns());
   auto labels = NodeLabels::open(options.state + "/labels.json", options.labels);
   if (!labels) return tl::unexpected(labels.error());
@@ -363,7 +363,7 @@ void begin_sampling(Running& running, Measurement& measurement) {
   running.reconcile_loop.sample_with(*measurement.sampler);
 }
 
-// Takes NVML's result, which may come late.
+// Handles NVML's result, which may arrive late.
 void take(os::Loop& loop, Running& running, Measurement& measurement, Outcome<FoundDevices> found) {
   if (!found) {
     running.node.event("", "devices cannot be measured: " + found.error().message);
@@ -421,7 +421,7 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Meas
   const os::Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
     loop.forget(signals.get());
-    // Slices that are stopping get at most 300 ms to end, then the loop stops.
+    // Slices that are stopping get at most 300 ms to end before the loop stops.
     loop.every(10 * os::millisecond, [&, until = os::monotonic_ns() + 300 * os::millisecond] {
       if (!any_stopping(agent) || os::monotonic_ns() > until) loop.stop();
     });
@@ -440,12 +440,12 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Meas
   unlink(options.socket.c_str());
   if (running_on == 0) unlink((options.socket + shm::attach_suffix).c_str());
   if (measurement.devices_changed) return 0;
-  if (measurement.is_waiting()) _exit(0);  // A driver call may never return, and no work is left.
+  if (measurement.is_waiting()) _exit(0);  // A driver call may never return, and nothing else is left to do.
   return 0;
 }
 
 int start_again(char** argv) {
-  // The parent that restarts the agent stays.
+  // The parent that restarts the agent must stay.
   char** kept = argv;
   for (char** word = argv; *word != nullptr; ++word)
     if (std::string_view(*word) != "--restart-after-crash") *kept++ = *word;

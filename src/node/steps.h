@@ -1,4 +1,4 @@
-// The steps of carved's main(), in order. The result of a step lives until the agent ends.
+// The steps of carved's main(), in order. The result of each step lives until the agent ends.
 #pragma once
 
 #include <memory>
@@ -16,14 +16,14 @@ namespace carve::node {
 // Returns the environment that the options' defaults depend on.
 Surroundings surroundings();
 
-// Prints the message and returns the exit status: 2 for a wrong command line, else 1.
+// Prints the message and returns the exit status: 2 for an invalid command line, otherwise 1.
 int complain(const Failure& failure);
 
 // Carries out the options that start no agent: help, version, completion, and two tasks of the same
-// executable. Returns the exit status, or no value for the agent.
+// executable. Returns the exit status; no value if the agent should start.
 std::optional<int> run_task(const Options& options);
 
-// Prepares the agent's process: blocked signals, descriptors, the log's level.
+// Prepares the agent's process: blocked signals, descriptors, and the log level.
 void prepare_process(const Options& options);
 
 struct Locks {
@@ -31,11 +31,11 @@ struct Locks {
 };
 Outcome<Locks> lock(const Options& options);
 
-// The devices of this agent, and the libraries.
+// The devices of this agent and the libraries.
 struct Machine {
   Paths paths;
   Inventory inventory;
-  std::unique_ptr<Nvml> nvml;  // Null during the search; the inventory is then a remembered one.
+  std::unique_ptr<Nvml> nvml;  // Null during the search; then the inventory is the remembered one.
   std::unique_ptr<DeviceSearch> search;
   std::vector<os::Fd> claims;
 };
@@ -56,14 +56,14 @@ struct Running {
   Lifecycle lifecycle{node};
   ReconcileLoop reconcile_loop{node, lifecycle};
   NodeAgent agent{node, lifecycle};
-  std::unique_ptr<Heart> heart;  // Also beats while slices are adopted.
+  std::unique_ptr<Heart> heart;  // Beats even while slices are adopted.
 };
 
 // Creates the agent, which uses the parts of `machine` and `stores`, and adopts the running slices.
 Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
                                                Stores stores);
 
-// NVML with its sampler.
+// NVML and its sampler.
 struct Measurement {
   std::unique_ptr<Nvml> nvml;
   std::unique_ptr<Sampler> sampler;  // Null until NVML has responded for the first time.
@@ -72,7 +72,7 @@ struct Measurement {
 
   bool is_waiting() const { return sampler == nullptr || sampler->under_way_since_ns() != 0; }
 };
-// Takes NVML from the machine. If NVML has not responded yet, the sampler starts when it does.
+// Takes NVML from the machine. If NVML has not responded yet, the sampler starts when it responds.
 std::unique_ptr<Measurement> start_sampler(os::Loop& loop, const Options& options, Running& running,
                                            Machine& machine);
 
@@ -87,8 +87,8 @@ Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, con
 // Serves until SIGTERM or SIGINT, or until the devices have changed. Returns the exit status.
 int serve(os::Loop& loop, const Options& options, const Agent& agent, const Measurement& measurement);
 
-// Executes the agent again, with the same arguments. Running slices are adopted again. Returns the exit
-// status if that fails.
+// Executes the agent again with the same arguments; it adopts the running slices. Returns the exit status if
+// that fails.
 int start_again(char** argv);
 
 }  // namespace carve::node

@@ -20,19 +20,20 @@
 namespace carve::node {
 namespace {
 
-// One datagram in each direction. 'h'old carries a descriptor, and the response to 'g'et may carry one.
+// One datagram in each direction. 'h' (hold) carries a descriptor, and the response to 'g' (get) may carry
+// one.
 struct Message {
-  char verb;  // 'h', 'g', 'd'; the response is 'y' or 'n'.
+  char verb;  // Request 'h', 'g' or 'd'; response 'y' or 'n'.
   char name[71];
 };
 static_assert(sizeof(Message) == 72);
 
 constexpr size_t max_descriptors = 1024;
-constexpr size_t max_agents = 4;  // One agent, and those that are ending.
+constexpr size_t max_agents = 4;  // One agent, and others that are ending.
 
 std::string socket_in(const std::string& dir) { return dir + "/fdstore.sock"; }
 
-// Returns whether the socket's file is still the one that was made, so that an agent can connect.
+// Returns whether the socket's file is still the one that was created, so that an agent can connect.
 bool is_there(const std::string& path, const struct stat& made) {
   struct stat now {};
   return lstat(path.c_str(), &now) == 0 && now.st_dev == made.st_dev && now.st_ino == made.st_ino;
@@ -73,7 +74,7 @@ int run_fd_store(const std::string& runtime_dir) {
   setsid();
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent sends SIGTERM here too; slices keep
+  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent also sends SIGTERM here; slices keep
                              // running, so the fd store must stay.
   prctl(PR_SET_NAME, "carve-fdstore");
   auto listener = os::listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
@@ -93,7 +94,7 @@ int run_fd_store(const std::string& runtime_dir) {
     std::vector<pollfd> waits{{listener->get(), POLLIN, 0}};
     for (const os::Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), agents.empty() ? 1000 : -1);
-    if (ready == 0 && !met && ++seconds_alone >= 30) return 0;            // No agent connected within 30 s.
+    if (ready == 0 && !met && ++seconds_alone >= 30) return 0;  // No agent has connected within 30 s.
     if (ready == 0 && !is_there(socket_in(runtime_dir), made)) return 0;  // No agent can connect now.
     if (ready < 0) continue;
     for (size_t i = waits.size() - 1; i >= 1; --i) {
@@ -137,7 +138,7 @@ Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
     const pid_t between = fork();
     if (between == 0) {
       if (fork() != 0) _exit(0);
-      // Without close-on-exec, also if the agent has no standard output and the pipe is number 1.
+      // The copy has no close-on-exec, even if the agent has no standard output and the pipe gets number 1.
       const int inherited = fcntl(child_end.get(), F_DUPFD, 3);
       if (inherited < 0 || dup2(inherited, 1) < 0) _exit(126);
       close(inherited);

@@ -12,7 +12,7 @@
 namespace carve::node {
 namespace {
 
-// The fd store runs in a plain child here; in production reach() starts it.
+// An fd store that runs in a plain child process. In production reach() starts it.
 struct Kept {
   std::filesystem::path dir;
   pid_t child = 0;
@@ -32,7 +32,7 @@ struct Kept {
   }
 };
 
-TEST(FdStore, holds_a_report_over_the_death_of_its_agent) {
+TEST(FdStore, holds_a_report_page_after_the_death_of_its_agent) {
   Kept kept;
   const pid_t agent = fork();
   if (agent == 0) {
@@ -68,7 +68,7 @@ TEST(FdStore, ends_when_it_holds_nothing_and_no_agent_is_connected) {
   kept.child = 0;
 }
 
-TEST(FdStore, ends_when_no_agent_can_find_it_any_more) {
+TEST(FdStore, ends_when_no_agent_can_connect_any_more) {
   Kept kept;
   {
     auto fd_store = FdStore::reach(kept.dir);

@@ -32,7 +32,7 @@ Outcome<Mapped<T>> map(int fd, const std::string& what) {
   return Mapped<T>(static_cast<T*>(at));
 }
 
-// Returns the directory through a detached mount of this process, which no other process can make writable.
+// Opens the directory through a detached mount of this process, which no other process can make writable.
 os::Fd read_only_clone(int directory) {
   os::Fd clone(static_cast<int>(
       syscall(SYS_open_tree, directory, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
@@ -81,7 +81,7 @@ Outcome<Report> make_report() {
 
 Outcome<Report> adopt_report(os::Fd fd) {
   struct stat info {};
-  // The page's content, which the slice can write, is not used: the kernel reports its size and seals.
+  // The page's content is not used, because the slice can write it; the kernel reports its size and seals.
   const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
   if (!known || info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Report))))
     return failure(FailureKind::unavailable, "the descriptor is not a report page of layout {}",
@@ -112,7 +112,7 @@ Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& slice)
   unlinkat(directory_.get(), name.c_str(), 0);
   const os::Fd fd(
       openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // Use fallocate, so that a full file system is an error here instead of a SIGBUS later.
+  // Uses fallocate, so that a full file system is an error here rather than a SIGBUS later.
   if (!fd || posix_fallocate(fd.get(), 0, in_pages(sizeof(shm::Control))) != 0)
     return failure(FailureKind::unavailable, "cannot create {}/{}: {}", path_, name, strerror(errno));
   auto control = map<shm::Control>(fd.get(), path_ + "/" + name);

@@ -1,14 +1,14 @@
-// The shared memory of slices (wire/shm/layout.h) on the agent's side.
+// The agent's side of the slices' shared memory (wire/shm/layout.h).
 //
 // Control and heartbeat pages are files in the runtime directory SOCKET.run (0700). A restarted agent finds
-// them there, and slices that mapped them see what it writes. A slice gets descriptors that cannot be made
-// writable again: they are opened through a read-only clone of the directory's mount (Linux 5.12, root). A
-// plain memfd could be reopened for writing through /proc/self/fd. An ordinary user may not make the clone
-// and gives out plain read-only descriptors. These protect only against accidents, which `carve doctor`
-// reports.
+// them there, and its changes are visible to slices that have mapped them. A slice gets descriptors that
+// cannot be made writable again, because they are opened through a read-only clone of the directory's mount
+// (needs Linux 5.12 and root). A plain memfd could be reopened for writing through /proc/self/fd. An ordinary
+// user may not create the clone, so its agent passes plain read-only descriptors. They protect only against
+// accidents, as `carve doctor` reports.
 //
-// A report page is a memfd with a sealed size. If it were a file, its slice could truncate it, and the agent
-// would be killed by SIGBUS. It has no name, so the fd store (fd_store.h) holds it across a restart of the
+// A report page is a memfd with a sealed size. If it were a file, its slice could truncate it and thereby
+// kill the agent with SIGBUS. It has no name, so the fd store (fd_store.h) holds it across a restart of the
 // agent.
 #pragma once
 
@@ -49,35 +49,35 @@ struct Report {
 // Maps the control page of an open file.
 Outcome<Mapped<shm::Control>> map_control(const os::Fd& file, const std::string& name);
 Outcome<Report> make_report();
-Outcome<Report> adopt_report(os::Fd fd);  // Checks seals and size.
+Outcome<Report> adopt_report(os::Fd fd);  // Checks the seals and the size.
 
 class RuntimeDir {
  public:
-  // Creates the directory if it is missing. Refuses one that another user owns or may write.
+  // Creates the directory if it is missing. Fails if another user owns it or may write to it.
   static Outcome<RuntimeDir> open(const std::string& path);
 
-  // Creates a new control page for this slice, replacing one that is left over.
+  // Creates a new control page for this slice and replaces a page that was left over.
   Outcome<Mapped<shm::Control>> make_control(const std::string& slice);
   Outcome<Mapped<shm::Control>> adopt_control(const std::string& slice);
-  Outcome<Mapped<shm::Heartbeat>> heartbeat();  // The existing one, or a new one.
+  Outcome<Mapped<shm::Heartbeat>> heartbeat();  // The existing page, or a new one.
 
   // Opens the control page for reading and writing; empty if there is none.
   os::Fd control_file(const std::string& slice) const;
-  // Returns whether this directory still has its path.
+  // Returns whether the directory still exists at its path.
   bool is_present() const;
-  // Returns the descriptor for a slice; it stays read-only if `sealed()`.
+  // Returns the descriptor that is passed to a slice. It stays read-only if `sealed()`.
   os::Fd control_descriptor(const std::string& slice) const;
   os::Fd heartbeat_descriptor() const;
   bool sealed() const { return static_cast<bool>(clone_); }
   bool in_memory() const { return in_memory_; }  // On a tmpfs, so the pages cost no disk writes.
 
-  // Stores what the next agent needs to know about a slice. The file is replaced as a whole or not at all.
+  // Stores what the next agent needs to know about a slice. The file is replaced atomically.
   Outcome<void> write_state_file(const std::string& slice, const std::string& text);
-  // The same for any file of the directory.
+  // Writes any file of the directory in the same way.
   Outcome<void> write(const std::string& name, const std::string& text);
   std::string read(const std::string& name) const;              // Empty if there is none.
   std::string read_state_file(const std::string& slice) const;  // Empty if there is none.
-  std::vector<std::string> state_files() const;                 // Names of all slices that have a state file.
+  std::vector<std::string> state_files() const;                 // Names of all slices with a state file.
   void remove(const std::string& slice);
 
   const std::string& path() const { return path_; }

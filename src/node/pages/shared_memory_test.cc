@@ -19,7 +19,7 @@ struct Directory {
   ~Directory() { std::filesystem::remove_all(path); }
 };
 
-TEST(SharedMemory, a_report_cannot_change_its_size) {
+TEST(SharedMemory, has_a_report_page_whose_size_cannot_change) {
   const auto report = make_report();
   ASSERT_TRUE(report);
   EXPECT_NE(ftruncate(report->fd.get(), 0), 0);
@@ -28,7 +28,7 @@ TEST(SharedMemory, a_report_cannot_change_its_size) {
   EXPECT_TRUE(adopt_report(os::Fd(dup(report->fd.get()))));
 }
 
-TEST(Pages, another_descriptor_is_not_adopted_as_a_report) {
+TEST(Pages, do_not_adopt_another_descriptor_as_a_report) {
   const int plain = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(plain, sizeof(shm::Report)), 0);
   EXPECT_FALSE(adopt_report(os::Fd(plain)));
@@ -39,7 +39,7 @@ TEST(Pages, another_descriptor_is_not_adopted_as_a_report) {
   EXPECT_FALSE(adopt_report(os::Fd(open("/dev/null", O_RDWR))));
 }
 
-TEST(SharedMemory, a_handed_out_control_shows_the_agents_writes_and_takes_none) {
+TEST(SharedMemory, passes_a_control_page_that_shows_the_agents_writes_and_is_read_only) {
   Directory dir;
   auto runtime = RuntimeDir::open(dir.path / "run");
   ASSERT_TRUE(runtime) << runtime.error().message;
@@ -57,7 +57,7 @@ TEST(SharedMemory, a_handed_out_control_shows_the_agents_writes_and_takes_none) 
   EXPECT_NE(ftruncate(fd.get(), 0), 0);
   EXPECT_EQ(runtime->sealed(), geteuid() == 0);
   if (!runtime->sealed()) return;
-  // Not writable for root either, also through /proc.
+  // Even root cannot make it writable, not even through /proc.
   const std::string again = "/proc/self/fd/" + std::to_string(fd.get());
   EXPECT_LT(open(again.c_str(), O_RDWR), 0);
   EXPECT_EQ(errno, EROFS);
@@ -65,7 +65,7 @@ TEST(SharedMemory, a_handed_out_control_shows_the_agents_writes_and_takes_none) 
   EXPECT_NE(fchmod(fd.get(), 0666), 0);
 }
 
-TEST(SharedMemory, are_found_again) {
+TEST(SharedMemory, is_found_by_the_next_agent) {
   Directory dir;
   {
     auto runtime = RuntimeDir::open(dir.path / "run");
@@ -86,7 +86,7 @@ TEST(SharedMemory, are_found_again) {
   EXPECT_TRUE(runtime->state_files().empty());
 }
 
-TEST(SharedMemory, a_directory_that_others_may_enter_is_refused) {
+TEST(SharedMemory, is_rejected_in_a_directory_that_others_may_enter) {
   Directory dir;
   std::filesystem::create_directory(dir.path / "run");
   chmod((dir.path / "run").c_str(), 0755);

@@ -11,9 +11,9 @@ namespace carve::node {
 
 struct StateFile {
   ledger::UsageRecord record;
-  std::string boot_id;  // Boot in which the file was written; shared memory of an earlier boot is invalid.
+  std::string boot_id;  // Boot of the last write; shared memory of an earlier boot is invalid.
   std::string command;  // For display only.
-  bool cgroup = false;  // The slice has a cgroup that the agent made.
+  bool cgroup = false;  // Whether the slice has a cgroup that the agent created.
   bool entered = false;
   os::ProcessId creator;
   os::ProcessId root, supervisor;

@@ -5,7 +5,7 @@
 namespace carve::node {
 namespace {
 
-TEST(StateFile, reads_what_was_written) {
+TEST(StateFile, is_read_as_it_was_written) {
   StateFile state;
   state.record.id = 9;
   state.record.slice = {.name = "a",
@@ -46,7 +46,7 @@ TEST(StateFile, reads_what_was_written) {
   EXPECT_EQ(again->containers[0].pid_namespace, 99u);
 }
 
-TEST(StateFile, anything_else_is_nothing) {
+TEST(StateFile, is_rejected_if_its_text_has_another_form) {
   for (const char* text : {"", "{", "[]", "null", "{}", "{\"name\":7}"})
     EXPECT_FALSE(read_state_file(text)) << text;
 }

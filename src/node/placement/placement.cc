@@ -45,7 +45,7 @@ std::vector<place::PlacedSlice> PlacementInput::placed_slices(const Viewer& view
         .isolated = granted.isolation != Isolation::none,
         .best_effort = !granted.shares_compute() && !granted.exclusive,
         .policy = settings.policy_per_slice ? std::nullopt : std::optional(granted.policy),
-        // Applications of different users are different.
+        // Applications of different users are different even if they have the same name.
         .application = granted.owner == viewer.uid ? granted.application : "",
     };
     for (const SlicePart& part : granted.parts) {
@@ -64,10 +64,10 @@ place::Answer explain(const PlacementInput& in, const Request& request, const Vi
   for (place::DeviceSnapshot& one : all)
     if (!request.among.empty() && std::ranges::count(request.among, one.device.uuid) == 0)
       one.trouble = "the request names other devices";
-  if (request.policy == Policy::native_burst_share)  // A weight does not reduce what is guaranteed.
+  if (request.policy == Policy::native_burst_share)  // A weight does not reduce the guaranteed share.
     for (place::DeviceSnapshot& one : all) one.free_share = whole_device;
   if (!request.placed.empty()) {
-    Request bound = request;  // All parts follow the policy of the first one's device.
+    Request bound = request;  // All parts follow the policy of the first part's device.
     if (const auto first =
             std::ranges::find(all, request.placed.front().device,
                               [](const place::DeviceSnapshot& one) { return one.device.uuid; });

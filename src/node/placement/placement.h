@@ -1,5 +1,5 @@
-// Where a request goes on this node: the ledger, the devices and the settings as input of placement, and the
-// decision of place/. Pure.
+// Decides where a request is placed on this node: converts the ledger, the devices and the settings to the
+// input of place/. All functions are pure.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace carve::node {
 
-// The input of the decision. The objects must outlive it.
+// The input of the decision. It refers to objects that must outlive it.
 struct PlacementInput {
   const Settings& settings;
   const std::vector<NodeDevice>& devices;
@@ -25,7 +25,7 @@ struct PlacementInput {
   const place::Topology* links() const { return settings.topology ? &*settings.topology : nullptr; }
 };
 
-// A request without a policy takes its device's policy. All parts of one slice follow one policy.
+// A request without a policy follows its device's policy. All parts of a slice follow the same policy.
 place::Answer explain(const PlacementInput&, const Request&, const Viewer&);
 
 ConsolidationView plan_consolidation(const PlacementInput&, unsigned devices, const Viewer&);
@@ -33,8 +33,8 @@ ConsolidationView plan_consolidation(const PlacementInput&, unsigned devices, co
 // Returns the slice to grant: the request with its placement.
 Slice granted_slice(const PlacementInput&, const Request&, const place::Placement&);
 
-// Returns whether the repeated request would be granted this slice: the same amounts on the same devices (for
-// a request that was placed elsewhere), isolation, policy and class.
+// Returns whether repeating the request would grant this slice: the same amounts, isolation, policy and class
+// and, for a request that was placed elsewhere, the same devices.
 bool is_granted(const PlacementInput&, const Request&, const Slice&);
 
 }  // namespace carve::node

@@ -5,7 +5,7 @@
 namespace carve::node {
 namespace {
 
-TEST(Bypass, the_configured_action_applies_only_inside_a_limited_slice) {
+TEST(Bypass, takes_the_configured_action_only_inside_a_limited_slice) {
   for (const AuditAction action : {AuditAction::report, AuditAction::freeze, AuditAction::kill}) {
     EXPECT_EQ(action_against({}, action), action);
     EXPECT_EQ(action_against({.limited = false}, action), AuditAction::report);
@@ -14,7 +14,7 @@ TEST(Bypass, the_configured_action_applies_only_inside_a_limited_slice) {
   }
 }
 
-TEST(Bypass, the_ways_to_bypass_the_library_are_distinguished) {
+TEST(Bypass, distinguishes_the_ways_to_bypass_the_library) {
   const auto says = [](ProcessEvidence seen, const char* text) {
     EXPECT_NE(why_unattached(seen).find(text), std::string::npos) << why_unattached(seen);
   };
@@ -25,12 +25,12 @@ TEST(Bypass, the_ways_to_bypass_the_library_are_distinguished) {
   says({.loader = true, .preload_asked = true}, "not loaded");
 }
 
-TEST(Bypass, work_beyond_the_leases_is_certain_at_the_second_sample_and_reported_once) {
+TEST(Bypass, is_certain_at_the_second_sample_beyond_the_leases_and_reported_once) {
   Bypass bypass;
   EXPECT_FALSE(bypass.certain(98, 10));
   EXPECT_TRUE(bypass.certain(98, 10));
   EXPECT_FALSE(bypass.certain(98, 10));
-  EXPECT_FALSE(bypass.certain(20, 10)) << "the driver samples other moments, in whole percents";
+  EXPECT_FALSE(bypass.certain(20, 10)) << "the driver samples at other moments and in whole percents";
   EXPECT_FALSE(bypass.certain(98, 10));
   EXPECT_TRUE(bypass.certain(98, 10));
 }

@@ -26,7 +26,7 @@ std::vector<EndedFinding> judged(Change change) {
   return EndedAudit().judge({p});
 }
 
-TEST(EndedAudit, a_process_of_a_slice_that_never_attached_is_a_violation) {
+TEST(EndedAudit, reports_a_process_of_a_slice_that_never_attached_as_a_violation) {
   EXPECT_THAT(
       EndedAudit().judge({ended()}),
       ElementsAre(EndedFinding{
@@ -34,7 +34,7 @@ TEST(EndedAudit, a_process_of_a_slice_that_never_attached_is_a_violation) {
           ViolationKind::bypass}));
 }
 
-TEST(EndedAudit, a_process_without_a_known_slice_is_an_event_of_the_node) {
+TEST(EndedAudit, reports_a_process_without_a_known_slice_as_an_event_of_the_node) {
   const auto found = judged([](auto& p) { p.slice.reset(); });
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].slice, std::nullopt);
@@ -42,17 +42,17 @@ TEST(EndedAudit, a_process_without_a_known_slice_is_an_event_of_the_node) {
   EXPECT_THAT(found[0].text, HasSubstr("its slice is unknown"));
 }
 
-TEST(EndedAudit, a_slice_without_isolation_breaks_nothing) {
+TEST(EndedAudit, reports_no_violation_for_a_slice_without_isolation) {
   const auto found = judged([](auto& p) { p.limited = false; });
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].violation, std::nullopt);
 }
 
-TEST(EndedAudit, an_attached_process_is_no_finding) {
+TEST(EndedAudit, ignores_an_attached_process) {
   EXPECT_THAT(judged([](auto& p) { p.known_as = KnownAs::attached; }), IsEmpty());
 }
 
-TEST(EndedAudit, a_process_without_memory_or_on_a_device_without_slices_is_no_finding) {
+TEST(EndedAudit, ignores_a_process_without_memory_or_on_a_device_without_slices) {
   EXPECT_THAT(judged([](auto& p) { p.peak = {}; }), IsEmpty());
   EXPECT_THAT(judged([](auto& p) { p.is_shared = false; }), IsEmpty());
   EXPECT_THAT(judged([](auto& p) { p.is_running = true; }), IsEmpty());
@@ -64,7 +64,7 @@ TEST(EndedAudit, a_process_is_reported_once) {
   EXPECT_THAT(audit.judge({ended(), ended(51)}), IsEmpty());
 }
 
-TEST(EndedAudit, a_process_decided_on_while_it_ran_is_not_reported_at_its_end) {
+TEST(EndedAudit, does_not_report_a_process_again_that_was_judged_while_it_ran) {
   for (const bool attached : {false, true}) {
     EndedAudit audit;
     AccountedObserved p = ended();
@@ -76,7 +76,7 @@ TEST(EndedAudit, a_process_decided_on_while_it_ran_is_not_reported_at_its_end) {
   }
 }
 
-TEST(EndedAudit, a_pid_that_was_used_again_is_another_process) {
+TEST(EndedAudit, distinguishes_processes_with_a_reused_pid) {
   EndedAudit audit;
   AccountedObserved first = ended();
   first.known_as = KnownAs::attached;
@@ -85,7 +85,7 @@ TEST(EndedAudit, a_pid_that_was_used_again_is_another_process) {
   EXPECT_EQ(audit.judge({first, second}).size(), 1u);
 }
 
-TEST(EndedAudit, processes_that_cannot_be_distinguished_are_counted) {
+TEST(EndedAudit, counts_processes_that_cannot_be_distinguished) {
   AccountedObserved one = ended(), two = ended(51);
   one.known_as = two.known_as = KnownAs::unknown;
   const auto found = EndedAudit().judge({one, two});

@@ -1,14 +1,14 @@
 // Compares the driver-reported memory of a slice with its charges.
 //
 // A call that allocates memory charges it. Other memory (modules, local memory, heaps, the rest of a 2 MiB
-// block) appears only afterwards, in what NVML reports for each process: `truth`. The excess of `truth` over
-// the charges is *growth*. It is charged to the slice on the agent's own lane, so that the slice can allocate
-// that much less. This file computes the growth; wire/shm/budget.h makes the change.
+// block) appears only afterwards, in the bytes that NVML reports for each process (`truth`). The excess of
+// `truth` over the charges is *growth*. It is charged to the slice on the agent's own lane and reduces what
+// the slice can still allocate. This file computes the growth; wire/shm/budget.h makes the change.
 //
-// The two figures are never read at the same instant. So a reading counts only if it is quiet: the budget
-// word has the same tag before and after the NVML sample, and no byte was charged or released in between. For
-// a slice that is never quiet, the growth is the least excess in several readings over the larger of its two
-// charges.
+// The two figures cannot be read at the same instant. So a reading counts only if it is quiet, which means
+// that the budget word has the same tag before and after the NVML sample: no byte was charged or released in
+// between. For a slice that is never quiet, the growth is the smallest excess over the larger of its two
+// charges in several readings.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Growth {
  public:
   static constexpr int restless_readings = 5;
 
-  // Returns the growth to charge now, in bytes. `charged_growth` is already charged.
+  // Returns the growth to charge now, in bytes. `charged_growth` is what is already charged.
   uint64_t wanted(uint64_t charged_growth, const Reading& r) {
     if (r.version_before == r.version_after && r.used_before == r.used_after) {
       restless_ = 0;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t MiB = 1 << 20;
 
-TEST(Growth, is_what_truth_shows_beyond_the_charges) {
+TEST(Growth, is_what_the_driver_reports_beyond_the_charges) {
   Growth g;
   EXPECT_EQ(g.wanted(0, {100 * MiB, 1, 100 * MiB, 1, 100 * MiB}), 0u);
   EXPECT_EQ(g.wanted(0, {100 * MiB, 1, 100 * MiB, 1, 130 * MiB}), 30 * MiB);
@@ -16,18 +16,18 @@ TEST(Growth, is_what_truth_shows_beyond_the_charges) {
   EXPECT_EQ(g.wanted(30 * MiB, {30 * MiB, 3, 30 * MiB, 3, 0}), 0u);
 }
 
-TEST(Growth, a_reserved_but_not_yet_made_allocation_is_no_growth) {
+TEST(Growth, excludes_an_allocation_that_is_reserved_but_not_made_yet) {
   Growth g;
   EXPECT_EQ(g.wanted(0, {500 * MiB, 1, 500 * MiB, 1, 100 * MiB}), 0u);
 }
 
-TEST(Growth, a_single_change_between_the_readings_decides_nothing) {
+TEST(Growth, is_not_decided_by_a_single_change_between_the_readings) {
   Growth g;  // The slice freed 1 GiB after the NVML sample.
   EXPECT_EQ(g.wanted(0, {1024 * MiB, 1, 0, 2, 1024 * MiB}), 0u);
   EXPECT_EQ(g.wanted(0, {0, 2, 0, 2, 0}), 0u);
 }
 
-TEST(Growth, restlessness_does_not_hide_it) {
+TEST(Growth, is_found_in_a_slice_that_is_never_quiet) {
   Growth g;
   uint64_t charged = 0;
   for (uint64_t i = 0; i < 5; ++i)
@@ -35,7 +35,7 @@ TEST(Growth, restlessness_does_not_hide_it) {
   EXPECT_EQ(charged, 38 * MiB);
 }
 
-TEST(Growth, scribbled_words_cannot_wrap_it) {
+TEST(Growth, does_not_wrap_if_a_slice_writes_wrong_words) {
   Growth g;
   EXPECT_EQ(g.wanted(UINT64_MAX, {0, 1, 0, 1, 5}), 5u);
   EXPECT_EQ(g.wanted(7, {UINT64_MAX, 1, UINT64_MAX, 1, 5}), 0u);

@@ -32,12 +32,12 @@ struct Reconciler::Step {
   void unattached(const SliceObserved&, size_t process);
   void outside(const SliceObserved&, size_t process);
   void act_against(const SliceObserved&, size_t process);
-  // How the arbiter treated a slice's time on one device, in percent of the time that the driver's evidence
+  // How the arbiter accounted a slice's time on one device, in percent of the time that the driver's evidence
   // covers: since the last sample, or WorkShown::window_ns.
   struct TimeShares {
     double charged = 0;
     double unsupported = 0;
-    double unshown = 0;  // Charged during other slices' work, beyond what the driver shows.
+    double unshown = 0;  // Charged during other slices' work but not shown by the driver.
   };
   std::optional<TimeShares> time_shares(const SliceObserved&, size_t part);
   void bypassed(const SliceObserved&, size_t part, double charged_percent);
@@ -88,7 +88,7 @@ void Reconciler::Step::processes() {
       outside(*on, i);
     if (!part) continue;
     use.parts[*part].work = use.parts[*part].work + p.work;
-    // If the device's reserve pays for contexts, a context does not count against the slice.
+    // If contexts are paid by the device's reserve, a context does not count against the slice.
     use.parts[*part].used.count += minus(p.used, on->parts[*part].context).count;
   }
 }
@@ -102,8 +102,8 @@ void Reconciler::Step::unmanaged(const ProcessObserved& p) {
                     text(p.used).c_str()));
 }
 
-// A process attaches before it can hold device memory. One that holds memory and is not attached has bypassed
-// the guest library.
+// A process attaches before it can hold device memory, so one that holds memory without being attached has
+// bypassed the guest library.
 void Reconciler::Step::unattached(const SliceObserved& on, size_t process) {
   const ProcessObserved& p = observed.processes[process];
   if (!memory[on.id].unattached.insert({p.pid, p.start}).second) return;
@@ -116,8 +116,8 @@ void Reconciler::Step::unattached(const SliceObserved& on, size_t process) {
   act_against(on, process);
 }
 
-// The guest library shows an attached process only the devices of its slice, so it has reached another one
-// without the library.
+// The guest library shows an attached process only the devices of its slice, so a process that uses another
+// device has bypassed it.
 void Reconciler::Step::outside(const SliceObserved& on, size_t process) {
   const ProcessObserved& p = observed.processes[process];
   if (!memory[on.id].outside.insert({p.pid, p.start, p.device}).second) return;
@@ -138,7 +138,7 @@ void Reconciler::Step::act_against(const SliceObserved& on, size_t process) {
   }
 }
 
-// Charges the growth that the driver reports beyond the charges, and releases growth that has ended.
+// Charges growth that the driver reports beyond the charges, and releases growth that has ended.
 void Reconciler::Step::memory_of(const SliceObserved& slice) {
   SliceMemory& known = memory[slice.id];
   if (slice.ensure_failures != 0 && !std::exchange(known.ensure_reported, true))
@@ -172,7 +172,7 @@ void Reconciler::Step::memory_of(const SliceObserved& slice) {
   }
 }
 
-// Adds the time that was charged since the last sample. Returns nothing if it proves nothing.
+// Adds the time that was charged since the last sample. Returns no value if it proves nothing.
 std::optional<Reconciler::Step::TimeShares> Reconciler::Step::time_shares(const SliceObserved& slice,
                                                                           size_t part) {
   if (!slice.parts[part].time) return std::nullopt;
@@ -186,7 +186,7 @@ std::optional<Reconciler::Step::TimeShares> Reconciler::Step::time_shares(const 
   if (!is_first && now.as_of_ns <= times.back().as_of_ns) return std::nullopt;
   const uint64_t window = shown.window_ns == 0 ? now.as_of_ns - (is_first ? 0 : times.back().as_of_ns)
                                                : static_cast<uint64_t>(shown.window_ns);
-  // Keep the last one from before the window, because the window begins at it.
+  // Keep the last sample from before the window, because the window begins with it.
   while (times.size() > 1 && times[1].as_of_ns + window <= now.as_of_ns) times.pop_front();
   const ChargedTime before = is_first ? ChargedTime{} : times.front();
   times.push_back(now);
@@ -204,8 +204,9 @@ std::optional<Reconciler::Step::TimeShares> Reconciler::Step::time_shares(const 
 }
 
 // Finds slices that launch beyond their leases: the driver's count shows them, and a slice cannot change it.
-// A neighbour's time that was charged only on its own report may be missing from a slice's charge, so it
-// counts in the slice's favour. A slice whose reports are not credible is reported.
+// A neighbour's time that was charged only because of the neighbour's own report may be missing from a
+// slice's charge, so it counts in the slice's favour. A slice whose reports are not credible is itself
+// reported.
 void Reconciler::Step::time_of(size_t device) {
   if (observed.devices[device].now.state != HealthState::ok) return;
   struct Found {
@@ -230,7 +231,7 @@ void Reconciler::Step::time_of(size_t device) {
     const WorkShown& work = out.slices[slice.id].parts[part].work;
     if (known.bypass.certain(work.at_least, time.charged + unshown - time.unshown, work.window_ns != 0))
       bypassed(slice, part, time.charged);
-    // A driver that shows no work at all does not count it.
+    // A driver that shows no work at all does not count work.
     if (shown > 0 && known.claims.certain(time.unsupported, work.at_most, work.window_ns != 0))
       false_report(slice, part, time);
   }
@@ -248,7 +249,7 @@ void Reconciler::Step::false_report(const SliceObserved& slice, size_t part, con
 }
 
 void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double charged_percent) {
-  // The process with the highest utilization is reported for the whole slice.
+  // The process with the highest utilization stands for the whole slice.
   std::optional<size_t> worst;
   const size_t device = *slice.parts[part].device;
   for (size_t i = 0; i < observed.processes.size(); ++i) {
@@ -281,7 +282,7 @@ void Reconciler::Step::over_quota() {
     if (slice.stopping) continue;
     if (std::ranges::any_of(memory[slice.id].parts, &PartMemory::beyond_quota))
       out.actions.push_back(StopSlice{slice.id, "it held more than its quota (--over-quota kill)"});
-    else if (slice.limited && slice.refused)  // Its program may handle the error and continue.
+    else if (slice.limited && slice.refused)  // The program may handle the error and continue.
       out.actions.push_back(StopSlice{slice.id, "it requested more than its quota (--over-quota kill)"});
   }
 }

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 constexpr uint64_t mib_bytes = 1 << 20;
 constexpr uint64_t s = 1'000'000'000;
 
-// Slice 7 has 1 GiB of device 0; its one process is attached and holds what it charged.
+// Slice 7 has 1 GiB of device 0. Its only process is attached and holds what it charged.
 struct Scene {
   Observed seen;
   ReconcileRules rules;
@@ -36,7 +36,7 @@ struct Scene {
   }
   PartObserved& part() { return seen.slices[0].parts[0]; }
   ProcessObserved& process() { return seen.processes[0]; }
-  // The process on a second device, too.
+  // Adds the process to a second device.
   ProcessObserved& process_outside() {
     seen.devices.push_back({.index = 1, .before = {}, .now = {}, .processes_hidden = false, .xids = {}});
     ProcessObserved process = seen.processes[0];
@@ -71,10 +71,10 @@ std::vector<std::string> spoken(const Reconciled& done) {
 struct Row {
   const char* name;
   std::function<void(Scene&)> change;
-  std::vector<const char*> actions;  // Each is a part of one action's text, in order.
+  std::vector<const char*> actions;  // Each is a part of an action's text, in order.
 };
 
-// One row per action and cause. `again` has the changes of the second sample.
+// One row for each action and cause. `again` makes the changes before the second sample.
 const Row rows[] = {
     {"nothing differs", [](Scene&) {}, {}},
     {"growth is charged",
@@ -86,7 +86,7 @@ const Row rows[] = {
        x.part().reading = Reading{130 * mib_bytes, 1, 130 * mib_bytes, 1, 0};
      },
      {"charge 7/0: 31457280 to 0"}},
-    {"contexts that the reserve pays are no growth",
+    {"contexts that the reserve covers are not growth",
      [](Scene& x) { x.process().used = {300 * mib_bytes}, x.part().context = {200 * mib_bytes}; },
      {}},
     {"without a report page nothing is charged",
@@ -108,7 +108,7 @@ const Row rows[] = {
     {"a refused request, stopped",
      [](Scene& x) { x.seen.slices[0].refused = true, x.rules.over_quota = OverQuotaAction::kill; },
      {"stop 7: it requested more than its quota (--over-quota kill)"}},
-    {"a refused request is the program's matter by default",
+    {"a refused request is left to the program by default",
      [](Scene& x) { x.seen.slices[0].refused = true; },
      {}},
     {"a slice that is stopping is not stopped again",
@@ -147,10 +147,10 @@ const Row rows[] = {
      {"event 7: process 50 (train) found with 300 MiB on device 1, which is not in the slice; the slice has "
       "no "
       "isolation"}},
-    {"unattached on a device that is not in the slice is one finding",
+    {"an unattached process on a device that is not in the slice is one finding",
      [](Scene& x) { x.process_outside().attached = false; },
      {"event 7: [bypass] process 50 (train) found unattached with 300 MiB on device 1"}},
-    {"an ended process on a device that is not in the slice is no finding",
+    {"an ended process on a device that is not in the slice is ignored",
      [](Scene& x) { x.process_outside().start = 0; },
      {}},
     {"an MPS server is only reported",
@@ -159,7 +159,7 @@ const Row rows[] = {
        x.rules.audit = AuditAction::kill;
      },
      {"event 7: process 50 (train) found unattached"}},
-    {"an ended process is no finding",
+    {"an ended process is ignored",
      [](Scene& x) { x.process().attached = false, x.process().start = 0; },
      {}},
     {"an Xid",
@@ -183,7 +183,7 @@ const Row rows[] = {
      {"event 7: degraded: 3 assumptions of the guest library did not hold"}},
 };
 
-TEST(Reconciler, each_difference_has_its_action) {
+TEST(Reconciler, takes_an_action_for_each_difference) {
   for (const Row& row : rows) {
     Scene scene;
     row.change(scene);
@@ -195,7 +195,7 @@ TEST(Reconciler, each_difference_has_its_action) {
   }
 }
 
-TEST(Reconciler, a_finding_is_reported_once_until_it_ends) {
+TEST(Reconciler, reports_a_finding_once_until_it_ends) {
   for (const Row& row : rows) {
     Scene scene;
     row.change(scene);
@@ -213,15 +213,15 @@ TEST(Reconciler, a_finding_is_reported_once_until_it_ends) {
   const ProcessObserved process = scene.process();
   scene.seen.processes.clear();
   reconciler.reconcile(scene.seen, scene.rules);
-  EXPECT_FALSE(reconciler.is_known(7, 50, 1)) << "the driver does not report the process any more";
+  EXPECT_FALSE(reconciler.is_known(7, 50, 1)) << "the driver no longer reports the process";
   scene.seen.processes = {process};
   EXPECT_EQ(reconciler.reconcile(scene.seen, scene.rules).actions.size(), 1u);
 }
 
-// The driver counts the work of each process.
+// Returns the work as a driver shows it that counts each process.
 WorkShown counted(unsigned percent) { return {percent, percent > 0, percent, percent, percent, 0}; }
 
-// The kernels ran 90 % of the time, and the arbiter charged 10 %.
+// A scene in which the kernels ran 90 % of the time and the arbiter charged 10 %.
 Scene beyond_leases(uint64_t samples) {
   Scene scene;
   scene.process().work = counted(90);
@@ -229,7 +229,7 @@ Scene beyond_leases(uint64_t samples) {
   return scene;
 }
 
-TEST(Reconciler, work_beyond_the_leases_is_found_by_two_samples) {
+TEST(Reconciler, finds_work_beyond_the_leases_with_two_samples) {
   for (const auto& [audit, action] : {std::pair{AuditAction::report, ""},
                                       {AuditAction::freeze, "freeze 7"},
                                       {AuditAction::kill, "stop 7: it ran"}}) {
@@ -247,8 +247,8 @@ TEST(Reconciler, work_beyond_the_leases_is_found_by_two_samples) {
   }
 }
 
-// Each driver period has one process, so a verdict needs the periods of some seconds.
-TEST(Reconciler, work_that_is_proven_over_a_window_is_compared_with_the_charge_of_the_window) {
+// Each of the driver's periods has one process, so a decision needs several seconds of periods.
+TEST(Reconciler, compares_work_that_is_proven_over_a_window_with_the_charge_of_the_window) {
   const auto scene_at = [](uint64_t second, uint64_t charged_percent, WorkShown work) {
     Scene scene;
     scene.process().work = work;
@@ -259,23 +259,24 @@ TEST(Reconciler, work_that_is_proven_over_a_window_is_compared_with_the_charge_o
   Reconciler honest, beyond;
   unsigned found = 0;
   for (uint64_t second = 1; second < 30; ++second) {
-    // By chance each of the last samples has it, and it is proven to have worked a quarter of the time.
+    // By chance the process is in each of the last samples; it is proven to have worked a quarter of the
+    // time.
     const WorkShown named{98, true, 50, 24, 100, window};
     EXPECT_THAT(honest.reconcile(scene_at(second, 20, named).seen, {}).actions, testing::IsEmpty()) << second;
     const WorkShown proven{98, true, 90, 80, 100, window};
     const auto done = beyond.reconcile(scene_at(second, 20, proven).seen, {});
-    EXPECT_TRUE(second > 5 || done.actions.empty()) << "of half of the window the charge is not known";
+    EXPECT_TRUE(second > 5 || done.actions.empty()) << "the charge is unknown for half of the window";
     found += static_cast<unsigned>(done.actions.size());
   }
   EXPECT_EQ(found, 1u);
 }
 
-// Slice 8 reports work that never runs, next to slice 7, whose kernels run 80 % of the time.
+// Slice 8 reports work that never runs. Next to it, the kernels of slice 7 run 80 % of the time.
 struct FalseReports {
   Reconciler reconciler;
   uint64_t samples = 0, charged = 0, overlapped = 0, unsupported = 0;
 
-  // One sample: what was charged to 7, and what 8 claimed of it, in percent.
+  // Takes one sample: what was charged to slice 7 and what slice 8 claimed of it, in percent.
   std::vector<std::string> sample(unsigned to_7, unsigned to_8, unsigned not_charged, AuditAction audit) {
     Scene scene;
     ++samples;
@@ -295,13 +296,13 @@ struct FalseReports {
   }
 };
 
-TEST(Reconciler, a_neighbours_claims_are_no_evidence_against_a_slice) {
+TEST(Reconciler, does_not_use_a_neighbours_claims_against_a_slice) {
   FalseReports scene;
   for (int i = 0; i < 5; ++i)
     EXPECT_THAT(scene.sample(45, 40, 0, AuditAction::kill), testing::IsEmpty()) << "sample " << i;
 }
 
-TEST(Reconciler, a_slice_that_claims_what_the_driver_does_not_show_is_reported_itself) {
+TEST(Reconciler, reports_a_slice_that_claims_work_that_the_driver_does_not_show) {
   FalseReports scene;
   for (int i = 0; i < 8; ++i)
     EXPECT_THAT(scene.sample(80, 0, 40, AuditAction::kill), testing::IsEmpty()) << "sample " << i;
@@ -311,7 +312,7 @@ TEST(Reconciler, a_slice_that_claims_what_the_driver_does_not_show_is_reported_i
   EXPECT_THAT(scene.sample(80, 0, 40, AuditAction::kill), testing::IsEmpty()) << "reported once";
 }
 
-TEST(Reconciler, a_claim_that_is_not_charged_hides_no_bypass) {
+TEST(Reconciler, finds_a_bypass_even_if_a_neighbours_claim_is_not_charged) {
   FalseReports scene;
   scene.sample(10, 0, 40, AuditAction::kill);
   scene.sample(10, 0, 40, AuditAction::kill);
@@ -319,7 +320,7 @@ TEST(Reconciler, a_claim_that_is_not_charged_hides_no_bypass) {
               testing::ElementsAre(HasSubstr("event 7: [bypass]"), HasSubstr("stop 7")));
 }
 
-TEST(Reconciler, a_frozen_slice_is_not_accused_again) {
+TEST(Reconciler, does_not_report_a_frozen_slice_again) {
   Reconciler reconciler;
   for (uint64_t n = 1; n < 6; ++n) {
     Scene scene = beyond_leases(n);
@@ -328,7 +329,7 @@ TEST(Reconciler, a_frozen_slice_is_not_accused_again) {
   }
 }
 
-TEST(Reconciler, charged_time_adds_up_over_a_new_arbiter) {
+TEST(Reconciler, adds_up_charged_time_over_a_new_arbiter) {
   Reconciler reconciler;
   EXPECT_EQ(reconciler.reconcile(beyond_leases(10).seen, {}).slices.at(7).busy_ns, s);
   EXPECT_EQ(reconciler.reconcile(beyond_leases(12).seen, {}).slices.at(7).busy_ns, s / 5);
@@ -336,7 +337,7 @@ TEST(Reconciler, charged_time_adds_up_over_a_new_arbiter) {
       << "a new arbiter counts from 0";
 }
 
-TEST(Reconciler, the_drivers_figures_are_summed_by_part_and_process) {
+TEST(Reconciler, sums_the_drivers_figures_by_part_and_process) {
   Scene scene;
   scene.seen.devices.push_back({.index = 1, .before = {}, .now = {}, .processes_hidden = false, .xids = {}});
   scene.seen.slices[0].parts.push_back(scene.part());
@@ -351,7 +352,7 @@ TEST(Reconciler, the_drivers_figures_are_summed_by_part_and_process) {
   EXPECT_EQ(use.by_pid.at(50).count, 150 * mib_bytes);
 }
 
-TEST(Reconciler, a_process_in_no_slice_is_named_where_slices_are) {
+TEST(Reconciler, names_an_unmanaged_process_on_a_device_with_slices) {
   Scene scene;
   scene.process().slice.reset();
   const auto unmanaged = Reconciler().reconcile(scene.seen, {.audit = AuditAction::kill}).unmanaged;
