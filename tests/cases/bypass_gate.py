@@ -1,6 +1,8 @@
-"""Launches past every hook of the guest library: calls the driver's own entry, found in the driver's file without a lookup of its name.
+"""Launches past every hook of the guest library by calling the driver's own entry, which it finds in the
+driver's file without looking up its name.
 
-    bypass_gate.py     BEGAN: a file that is created right before the first launch; PYTHONPATH: the folder of driver.py
+bypass_gate.py     The variable BEGAN names a file that is created right before the first launch, and
+PYTHONPATH the folder of driver.py.
 """
 import ctypes
 import os

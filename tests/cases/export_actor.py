@@ -1,7 +1,8 @@
-"""One of the processes of test_export_steps.py: takes a random step with memory for each line of its input, then prints what it did.
+"""One of the processes of test_export_steps.py. For each line of its input it takes a random step with memory
+and prints what it did.
 
-Usage: export_actor.py SEED MAILBOX. All processes send what they export into the mailbox, a socket, and any of them receives it, also
-the one that sent it.
+Usage: export_actor.py SEED MAILBOX. All processes send what they export to the mailbox, which is a socket;
+any of them may receive it, including the sender.
 """
 import ctypes
 import os

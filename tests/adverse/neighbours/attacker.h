@@ -1,5 +1,5 @@
-// The common part of the attackers: a process of a slice that attaches as the guest library does, without it,
-// and may then write anything into its report page.
+// The common part of the attackers: a process of a slice that attaches as the guest library does, but without
+// it, and may then write anything to its report page.
 #pragma once
 
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 
 namespace carve::adverse {
 
-// Returns the report page of the slice that this process runs in; ends the process if there is none.
+// Returns the report page of the slice in which this process runs. Ends the process if there is none.
 inline shm::Report& attach() {
   const char* api = getenv(shm::socket_variable);
   sockaddr_un address{};

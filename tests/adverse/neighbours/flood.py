@@ -1,8 +1,9 @@
-"""An ordinary user who floods a socket of the agent or the controller, until it is killed or has acted TIMES times in each thread.
+"""Floods a socket of the agent or the controller as an ordinary user, until it is killed or has acted TIMES
+times in each thread.
 
     flood.py WHAT SOCKET THREADS [TIMES]
 
-The tests hand its text to the interpreter, because another user may not be able to read this checkout.
+The tests pass its text to the interpreter, because another user may not be able to read this checkout.
 """
 import http.client
 import itertools
@@ -25,7 +26,7 @@ def connected(path, kind=socket.SOCK_STREAM):
 
 
 def slow_readers(path, target="/v1/slices?all=true"):
-    """Answers are read 4 KiB at a time, every 2 s."""
+    """Reads answers 4 KiB at a time, every 2 s."""
     with connected(path) as s:
         s.sendall(request(target) * 16)
         while s.recv(4096):
@@ -37,7 +38,7 @@ def slow_readers_of_the_controller(path):
 
 
 def silent_callers(path):
-    """A request whose body never comes."""
+    """Sends a request whose body never arrives."""
     with connected(path) as s:
         s.sendall(request("/v1/slices", "POST", b"{", 60_000))
         s.recv(10)
@@ -66,7 +67,7 @@ def expensive_requests(path):
 
 
 def changes(method, target, *bodies):
-    """100 requests, one after the other."""
+    """Sends 100 requests one after another."""
     def send(path):
         connection = http.client.HTTPConnection("x")
         connection.sock = connected(path)
@@ -81,7 +82,7 @@ own_slices = itertools.count()
 
 
 def resizes(path):
-    """Each caller changes a slice of its own as often as its user may in a row."""
+    """Lets each caller change its own slice as often in a row as its user may."""
     changes("PATCH", f"/v1/slices/own-{next(own_slices)}", *(b'{"memory_bytes": %d}' % (mib << 20) for mib in (512, 768)))(path)
 
 

@@ -1,11 +1,11 @@
 // adverse_fuse_hang DIRECTORY ALLOCATE: a process of a slice whose files in /proc cannot be read. It maps a
-// file of a FUSE file system whose server never answers a read; another process reads that address through
-// /proc/PID/mem, which holds the lock of the memory map, and a thread waits to change the map. From then on
-// every reader of the process's cmdline, environ or maps waits until the process ends. If ALLOCATE is a path,
-// the process loads that libcuda without the guest library and takes device memory first, so that the agent
-// has a reason to inspect it. Prints "ready PID" and stays.
+// file of a FUSE file system whose server never answers a read. Another process reads that address through
+// /proc/PID/mem and thereby holds the lock of the memory map, and a thread waits to change the map. From then
+// on every reader of the process's cmdline, environ or maps waits until the process ends. If ALLOCATE is a
+// path, the process first loads that libcuda without the guest library and allocates device memory, so that
+// the agent has a reason to inspect it. Prints "ready PID" and keeps running.
 //
-// Exit status 77: this machine has no /dev/fuse that may be opened, or mounts are not allowed.
+// Exits with status 77 if /dev/fuse cannot be opened or mounts are not allowed.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -51,7 +51,7 @@ void reply(int device, uint64_t unique, const Body& body) {
   if (write(device, &message, message.header.len) < 0 && errno != ENOENT) _exit(1);
 }
 
-// Serves one directory with one file, of which it never answers a read.
+// Serves a directory with one file and never answers a read of it.
 [[noreturn]] void serve(int device) {
   static char request[1 << 20];
   for (;;) {
@@ -109,7 +109,7 @@ pid_t child(void (*run)(int), int argument) {
   _exit(0);
 }
 
-// Takes 64 MiB of the device, as a program without the guest library does.
+// Allocates 64 MiB on the device, like a program without the guest library.
 bool take_memory(const char* libcuda) {
   void* driver = dlopen(libcuda, RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return false;
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
         pread(fd, &byte, 1, reinterpret_cast<off_t>(page));
       },
       own);
-  usleep(200'000);  // The reader has the lock; a writer that waits for it holds up all further readers.
+  usleep(200'000);  // The reader has the lock; a waiting writer blocks all further readers.
   std::thread([] { mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }).join();
   return 0;
 }

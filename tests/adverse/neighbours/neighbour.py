@@ -1,6 +1,8 @@
-"""What an innocent neighbour of an attacker notices: the heartbeat that its process reads, answers of the API, attaching.
+"""Measures what an innocent neighbour of an attacker notices: the heartbeat that its process reads, answers
+of the API, and attaching.
 
-The limits are those that the product promises. They are compared by count: a machine that stalls once makes no finding.
+The limits are those that the product promises. A test counts how often they are exceeded, so that a single
+stall of the machine is not a failure.
 """
 import mmap
 import os
@@ -14,18 +16,19 @@ import time
 
 import pytest
 
-STALE_MS = 200  # The age of the heartbeat at which a program stops waiting for its agent.
+STALE_MS = 200  # Age of the heartbeat at which a program stops waiting for its agent.
 SLOW_S = 1.0
 ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 6
 NOBODY = 65534
-LINES_AT_ONCE = 1000  # Of the log, for one user (core/event_budget.h); one more each second.
-PYTHON = "/usr/bin/python3"  # Which other users may execute, wherever this checkout is.
+LINES_AT_ONCE = 1000  # Log lines of one user (core/event_budget.h), and one more each second.
+PYTHON = "/usr/bin/python3"  # Other users may execute it, wherever this checkout is.
 FLOOD = pathlib.Path(__file__).with_name("flood.py").read_text()
 
 
 @pytest.fixture
 def as_nobody():
-    """as_nobody(WHAT, SOCKET, THREADS): runs flood.py as an ordinary user, outside of every slice, until the end of the case."""
+    """as_nobody(WHAT, SOCKET, THREADS): runs flood.py as an ordinary user outside of all slices until the end
+    of the test."""
     programs = []
 
     def begin(what, path, threads):
@@ -40,7 +43,8 @@ def as_nobody():
 
 
 def flood_as_nobody(what, path, times):
-    """Runs flood.py as an ordinary user until it has acted so often; returns the seconds that it took."""
+    """Runs flood.py as an ordinary user until it has acted `times` times; returns the seconds that it
+    took."""
     begin = time.monotonic()
     subprocess.run([PYTHON, "-c", FLOOD, what, str(path), "1", str(times)], user=NOBODY, group=NOBODY, extra_groups=[],
                    stdin=subprocess.DEVNULL, check=True)
@@ -48,12 +52,13 @@ def flood_as_nobody(what, path, times):
 
 
 def lines_left_out(log, who):
-    """How many lines of this cause the log reports as left out."""
+    """Returns how many lines of this cause the log reports as left out."""
     return sum(map(int, re.findall(rf" {who}: (\d+) more lines? in the last \d+ s w[a-z]+ not logged$", log, re.M)))
 
 
 def connected(kind, path):
-    """A socket of this kind, connected as the guest library and the CLI do it: again after 50 ms if the queue is full."""
+    """Returns a socket of this kind that is connected as by the guest library and the CLI, which retry after
+    50 ms if the queue is full."""
     end = time.monotonic() + 20
     while True:
         s = socket.socket(socket.AF_UNIX, kind)
@@ -69,7 +74,7 @@ def connected(kind, path):
 
 
 class Neighbour:
-    """Looks at an agent in threads of its own, from `with` to its end."""
+    """Observes an agent in its own threads for the duration of the `with` block."""
 
     def __init__(self, agent):
         self.agent = agent
@@ -112,7 +117,7 @@ class Neighbour:
         self.repeat(self.api_s, ask)
 
     def attach(self):
-        """Attaches from a process in no slice: the agent answers after it has looked the process up."""
+        """Attaches from a process in no slice. The agent answers after it has looked up the process."""
         def ask():
             with connected(socket.SOCK_SEQPACKET, f"{self.agent.socket}.attach") as s:
                 s.send(struct.pack("<IIIIQ5Q", ATTACH_MAGIC, ATTACH_LAYOUT, 64, 1, 1, 0, 0, 0, 0, 0))
@@ -130,7 +135,7 @@ class Neighbour:
                 f"longest turn of the loop {float(turn[1]) * 1000:.0f} ms")
 
     def assert_undisturbed(self):
-        """At least 98 of 100 looks kept the limits, and there were enough of them."""
+        """Checks that there were enough observations and that at least 98 of 100 kept the limits."""
         figures = self.figures()
         assert len(self.ages_ms) >= 100 and len(self.api_s) >= 5 and len(self.attach_s) >= 5, figures
         assert sum(age > STALE_MS for age in self.ages_ms) <= 0.02 * len(self.ages_ms), figures

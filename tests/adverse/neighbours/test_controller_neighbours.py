@@ -1,4 +1,4 @@
-"""Attacks of one user of the controller's API: the others must get their answers meanwhile."""
+"""Attacks by one user of the controller's API, during which the other users must still get their answers."""
 import os
 import pathlib
 import re
@@ -21,7 +21,7 @@ def longest_turn(services):
 
 
 @pytest.mark.parametrize("what", ["aliases", "keys", "many-documents", "deep-document", "slow-readers-of-the-controller"])
-def test_one_user_of_the_controller(services, as_nobody, what):
+def test_one_user_of_the_controller_does_not_delay_others(services, as_nobody, what):
     os.chmod(services.folder, 0o755)
     os.chmod(services.socket, 0o666)
     before = longest_turn(services)
@@ -46,7 +46,7 @@ def test_one_user_of_the_controller(services, as_nobody, what):
     services.carve("get", "services")
 
 
-def test_one_user_does_not_fill_the_log(services):
+def test_one_user_of_the_controller_does_not_fill_the_log(services):
     os.chmod(services.folder, 0o755)
     os.chmod(services.socket, 0o666)
     seconds = flood_as_nobody("refused-changes", services.socket, 20)

@@ -1,7 +1,9 @@
-"""Attacks on the neighbours of a slice: a hostile slice, or a hostile local user, must not cost others their agent.
+"""Attacks on the neighbours of a slice. A hostile slice or a hostile local user must not block the agent for
+others.
 
-Each attack goes on for some seconds while neighbour.py looks at the agent as the innocent do. The long form is longer and
-harder. Where an attack needs what a machine lacks (/dev/fuse), it is skipped with the reason.
+Each attack lasts for a few seconds while neighbour.py observes the agent as an innocent process would. The
+long form is longer and harder. An attack that needs something that the machine lacks (/dev/fuse) is skipped
+with the reason.
 """
 import json
 import os
@@ -22,14 +24,15 @@ from neighbour import LINES_AT_ONCE, NOBODY, PYTHON, Neighbour, as_nobody, flood
 pytestmark = pytest.mark.alone
 SECONDS = 20 if long_form else 3
 AGENTS_USER = 1500
-# The driver that the attacker loads. A sanitized one cannot be loaded into a program that is not; the attacker then takes no memory.
+# The driver that the attacker loads. A sanitized driver cannot be loaded into a program that is not
+# sanitized; in that case the attacker allocates no memory.
 SANITIZED = re.search(r"^CARVE_SANITIZE:STRING=.", (BUILD / "CMakeCache.txt").read_text(), re.M)
 LIBCUDA = () if SANITIZED else (BUILD / "lib/carve/sim/libcuda.so.1",)
 
 
 @pytest.fixture(params=["root", "user"] if long_form else ["root"])
 def world(request):
-    """The agent that is attacked: of root and, in the long form, of an ordinary user."""
+    """The attacked agent: root's and, in the long form, an ordinary user's."""
     mark = request.node.get_closest_marker("devices")
     agent = Agent(*(mark.args if mark else ("a10x2",)), uid=AGENTS_USER if request.param == "user" else None)
     yield agent
@@ -44,27 +47,27 @@ def ready(program):
 
 
 def looked_at(world, what, seconds=SECONDS):
-    """Looks at the agent for so long; the neighbour with its figures."""
+    """Observes the agent for this long; returns the neighbour with its figures."""
     with Neighbour(world) as neighbour:
         time.sleep(seconds)
     print(f"{what}: {neighbour.figures()}")
     return neighbour
 
 
-def test_a_quiet_machine_keeps_the_limits(world):
+def test_the_limits_are_kept_on_a_quiet_machine(world):
     looked_at(world, "quiet", 3).assert_undisturbed()
 
 
 @pytest.mark.parametrize("locks", [10_000, 100_000] if long_form else [10_000])
-def test_forged_blocks_and_a_long_list_of_locks(world, locks):
+def test_the_agent_survives_forged_blocks_and_a_long_list_of_locks(world, locks):
     ready(world.begin("run", "--memory", "1GiB", "--name", "bad", "--", BUILD / "tests/adverse_lock_flood", locks))
     looked_at(world, f"{locks} locks, 8,192 forged blocks").assert_undisturbed()
     assert world.carve("stop", "bad").returncode == 0
 
 
 @pytest.mark.devices("a10x2", "--policy", "guaranteed-burst-share")
-def test_shares_on_the_other_device_hold_beside_a_long_list_of_locks(world):
-    """Two neighbours of 60 % and 20 %; their gates would open if the heartbeat stopped."""
+def test_shares_on_the_other_device_are_kept_next_to_a_long_list_of_locks(world):
+    """Runs two neighbours with 60 % and 20 %, whose gates would open if the heartbeat stopped."""
     def busy():
         return {name: world.show(name)["parts"][0]["compute"]["busy_ns"] for name in ("large", "small")}
 
@@ -120,7 +123,7 @@ def test_a_process_that_attaches_without_pause(world, layout):
 
 
 def hanging(world, *arguments):
-    """A process in the slice `bad` whose files cannot be read; its pid."""
+    """Starts a process in the slice `bad` whose files cannot be read; returns its pid."""
     directory = tempfile.mkdtemp(dir=world.folder)
     os.chmod(directory, 0o777)
     program = world.begin("run", "--memory", "1GiB", "--name", "bad", "--", "env", "LD_PRELOAD=", BUILD / "tests/adverse_fuse_hang",
@@ -133,7 +136,7 @@ def hanging(world, *arguments):
 
 
 def hangs(pid):
-    """Whether a reader of the process's command line waits for it."""
+    """Returns whether a reader of the process's command line blocks."""
     try:
         subprocess.run(["cat", f"/proc/{pid}/cmdline"], capture_output=True, timeout=1)
     except subprocess.TimeoutExpired:
@@ -141,8 +144,9 @@ def hangs(pid):
     return False
 
 
-def test_a_process_that_keeps_its_files_from_being_read(world):
-    """The agent must inspect it, because it took memory without the guest library. The finding is shown."""
+def test_the_agent_survives_a_process_whose_files_cannot_be_read(world):
+    """The agent must inspect the process, because it allocated memory without the guest library, and shows
+    the finding."""
     pid = hanging(world, *LIBCUDA)
     assert until(lambda: hangs(pid))
     with Neighbour(world) as neighbour:
@@ -159,7 +163,7 @@ def test_a_process_that_keeps_its_files_from_being_read(world):
     print(f"stopped in {time.monotonic() - stopping:.2f} s")
 
 
-def test_the_next_agent_starts_beside_a_process_that_cannot_be_read(world):
+def test_the_next_agent_starts_next_to_a_process_that_cannot_be_read(world):
     pid = hanging(world, *LIBCUDA)
     assert until(lambda: hangs(pid))
     world.process.kill()
@@ -170,8 +174,8 @@ def test_the_next_agent_starts_beside_a_process_that_cannot_be_read(world):
 
 
 @pytest.mark.parametrize("milliseconds", [4000])
-def test_a_driver_that_answers_slowly_when_the_agent_starts(world, milliseconds):
-    """The next agent serves with the devices of the last start, and measures them when NVML has answered."""
+def test_the_agent_starts_with_a_driver_that_answers_slowly(world, milliseconds):
+    """The next agent serves with the devices of the last start and measures them once NVML has answered."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", BUILD / "bin/carve-load", "--allocate", "64MiB", "--seconds", "60")
     world.attached("a")
     fault = [BUILD / "bin/carve-sim", "fault", world.folder / "state/sim", "slow-nvml"]
@@ -189,7 +193,7 @@ def test_a_driver_that_answers_slowly_when_the_agent_starts(world, milliseconds)
     assert world.slices()["a"]["state"] == "running"
 
 
-def test_silent_connections_to_the_attach_socket(world, as_nobody):
+def test_the_agent_survives_silent_connections_to_the_attach_socket(world, as_nobody):
     for _ in range(3):
         as_nobody("silent-attachers", f"{world.socket}.attach", 300)
     neighbour = looked_at(world, "silent attachers")
@@ -199,8 +203,8 @@ def test_silent_connections_to_the_attach_socket(world, as_nobody):
 
 
 @pytest.mark.parametrize("what, threads", [("slow-readers", 300), ("silent-callers", 300), ("streams", 100), ("expensive-requests", 16)])
-def test_one_user_of_the_api(world, as_nobody, what, threads):
-    """Another user, who may use the API's socket, as members of group carve may."""
+def test_one_user_of_the_api_does_not_delay_others(world, as_nobody, what, threads):
+    """The other user may use the API's socket like a member of the group carve."""
     for number in range(30):
         world.carve("slice", "create", "--memory", "1MiB", "--isolation", "none", "--name", f"s{number}")
         world.carve("stop", f"s{number}")
@@ -217,7 +221,8 @@ def test_one_user_of_the_api(world, as_nobody, what, threads):
 
 
 def test_one_user_does_not_fill_the_log(world):
-    """Another user changes the size of slices without pause; each change is a line of the log. 100 changes of a slice are not limited."""
+    """Another user changes the size of slices without pause, and each change is a line of the log. The first
+    100 changes of a slice are not limited."""
     os.chmod(world.socket, 0o666)
     for number in range(12):
         own = {"name": f"own-{number}", "memory_bytes": 768 << 20, "lifetime": "explicit", "owner_uid": NOBODY}
