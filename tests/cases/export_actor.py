@@ -14,7 +14,8 @@ from ctypes import byref, c_int, c_size_t, c_uint64, c_ulonglong, c_void_p
 from driver import MiB, OUT_OF_MEMORY, Access, Location, Properties, cu, info, primary
 
 DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
-# What the driver answers if the exporter has released the memory, or if this process has it already.
+# The errors with which the driver answers if the exporter has released the memory, or if this process already
+# has it.
 GONE = (1, 101, 201, 205, 208, 400)
 
 
@@ -140,7 +141,7 @@ class Actor:
                 self.opened.append(pointer)
         elif message[:1] == b"p":
             self.import_pool(fds[0], handle)
-        elif self.random.random() < 0.8:  # Otherwise the descriptor is closed unused.
+        elif self.random.random() < 0.8:  # Otherwise closes the descriptor unused.
             self.import_physical(fds[0], size)
         for fd in fds:
             os.close(fd)

@@ -1,6 +1,7 @@
-"""Attacks that a user's root could make from inside a slice, as one program without the guest library.
+"""Attacks that a user's root could make from inside a slice, in one program without the guest library.
 
-    hostile.py SOCKET WHAT...     prints one line per attempt: "ok NAME" (it was refused) or "HARM NAME: why"
+hostile.py SOCKET WHAT...     prints one line per attempt: "ok NAME" (it failed as it should) or "HARM NAME:
+why"
 """
 import array
 import ctypes
@@ -76,9 +77,10 @@ def pages():
 
 
 def mounts():
-    """Makes an own mount over the page, without its read-only flag; with the capabilities of a container.
+    """Mounts the page again without its read-only flag, with the capabilities of a container.
 
-    (A process with CAP_SYS_ADMIN on the machine itself could; such a process has the agent's rights and could stop the agent.)
+    (A process with CAP_SYS_ADMIN on the machine itself could; such a process has the agent's rights and could
+    stop the agent.)
     """
     _, _, fds, _, _, _ = attach()
     libc.syscall.restype = ctypes.c_long
@@ -91,7 +93,7 @@ def mounts():
 
 
 def shedding():
-    """Reports another program's identity to lose its charges."""
+    """Reports another program's identity to drop its own charges."""
     status, slot, fds, _, report, _ = attach(image=1)
     page = mmap.mmap(fds[1], report)
     lane = PROCESSES + slot * PROCESS
@@ -103,7 +105,7 @@ def shedding():
 
 
 def reclaim():
-    """Time from a process's death until its bytes are free again: the median of 20."""
+    """Measures the time from a process's death until its bytes are free again; the median of 20."""
     _, _, fds, _, report, _ = attach()
     page = mmap.mmap(fds[1], report)
     times = []
@@ -129,7 +131,7 @@ def reclaim():
 
 
 def degrade():
-    """Reports three broken assumptions of the guest library, as ensure() does, and waits."""
+    """Reports three failed assumptions of the guest library, as ensure() does, and waits."""
     _, _, fds, _, report, _ = attach()
     struct.pack_into("<I", mmap.mmap(fds[1], report), 12, 3)
     say("reported", True)
@@ -137,7 +139,7 @@ def degrade():
 
 
 def scribble():
-    """Writes random bytes over the report for a second, then ends, and the agent cleans up."""
+    """Writes random bytes over the report page for a second and then ends, so that the agent cleans up."""
     _, _, fds, _, report, _ = attach()
     page = mmap.mmap(fds[1], report)
     dice = random.Random(5)
@@ -156,7 +158,8 @@ def scribble():
 
 
 def false_work():
-    """Reports work for 600 s and launches none: waits since the begin, kernels of an hour that never complete, busy all the time."""
+    """Reports work for 600 s without launching any: a wait since the beginning, kernels of an hour that never
+    complete, and constant busy time."""
     _, slot, fds, _, report, _ = attach()
     page = mmap.mmap(fds[1], report)
     own = WORK + slot * PROCESS
@@ -194,7 +197,7 @@ def messages():
 
 
 def control():
-    """Calls the API over every path to it: refused for every uid."""
+    """Calls the API over every path to it, which must be rejected for every uid."""
     for method, path, body in (("GET", "/v1/slices", ""), ("GET", "/v1/version", ""), ("DELETE", "/v1/slices/other", ""),
                                ("POST", "/v1/slices", '{"memory_bytes":1073741824}'), ("POST", "/v1/slices/other/enter", "{}"),
                                ("POST", "/v1/slices/other/container", '{"pid":%d}' % os.getpid())):
@@ -205,7 +208,7 @@ def control():
         while part := s.recv(65536):
             answer += part
         say(f"{method} {path}", answer.startswith(b"HTTP/1.1 403") and b"carve:called-from-slice" in answer, answer[:60])
-        if os.fork() == 0:  # Nor by a child that left its session and its parent.
+        if os.fork() == 0:  # Also from a child that left its session and its parent.
             os.setsid()
             if os.fork():
                 os._exit(0)
@@ -224,7 +227,7 @@ def answer_of(s, method, path, body):
 
 
 def heirs():
-    """Sends requests over the connection of a parent that has ended, whose pid is free."""
+    """Sends requests over the connection of a parent that has ended and whose pid is free."""
     ended, of_the_heirs = os.pipe()
     for method, path, body in (("GET", "/v1/slices", ""), ("PATCH", "/v1/slices/bad", '{"memory_bytes":17179869184}'),
                                ("DELETE", "/v1/slices/other", ""), ("POST", "/v1/slices/bad/enter", "{}")):
@@ -244,7 +247,7 @@ def heirs():
         os.close(of_the_grandparent)
         os.close(parent_is_gone)
     os.close(of_the_heirs)
-    os.read(ended, 1)  # Until the last heir has ended.
+    os.read(ended, 1)  # Waits until the last heir has ended.
 
 
 for name in what:

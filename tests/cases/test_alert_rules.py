@@ -1,4 +1,5 @@
-"""The alert rules next to the manifests: Prometheus' form, and only series that our programs have."""
+"""The alert rules next to the manifests must have Prometheus' form and use only series that Carve's programs
+have."""
 import pathlib
 import re
 
@@ -16,7 +17,7 @@ def rules():
 
 
 def series():
-    """Each series of the programs, with the sources of the file that writes it."""
+    """Returns each series of the programs with the source of the file that writes it."""
     out = {}
     for file in (ROOT / "src").glob("**/*metrics*.cc"):
         text = file.read_text()
@@ -35,7 +36,7 @@ def test_groups_have_prometheus_form():
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_a_rule_names_series_that_exist(rule):
+def test_rules_use_only_series_that_exist(rule):
     assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}, rule
     assert re.fullmatch(r"Carve[A-Za-z]+", rule["alert"]) and rule["annotations"]["summary"]
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
@@ -51,7 +52,7 @@ def test_a_rule_names_series_that_exist(rule):
         assert label == "instance" or f'"{label}"' in sources, f"{label} is no label of {names}"
 
 
-def test_the_metrics_of_the_specification_have_alerts():
+def test_the_metrics_in_the_specification_have_alerts():
     expressions = " ".join(rule["expr"] for rule in rules())
     for name in ("carve_overcommitted_devices", "carve_ledger_drift_devices", "carve_setting_pending", "carve_watch_lag_seconds", "carve_relists_total"):
         assert name in expressions

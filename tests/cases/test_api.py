@@ -1,4 +1,5 @@
-"""The controller's API as programs use it: watches, pages of lists, hosts, limits of connections, TLS."""
+"""Tests the controller's API as programs use it: watches, pages of lists, hosts, connection limits and
+TLS."""
 import http.client
 import json
 import os
@@ -18,7 +19,7 @@ LOOPBACK = ("--listen", "127.0.0.1:0")
 
 @pytest.fixture
 def controllers(world):
-    """controllers(ARGUMENT...): starts a controller with these words."""
+    """controllers(ARGUMENT...): starts a controller with these arguments."""
     started = []
 
     def start(*words):
@@ -51,7 +52,7 @@ def token(controller, role="viewer"):
 
 
 class Watch:
-    """A stream of changes; next() waits for an event and returns its id, its type and its document."""
+    """A stream of changes. next() waits for an event and returns its id, its type and its document."""
 
     def __init__(self, path, query="", last=None):
         self.connection = OverUnix(path)
@@ -71,7 +72,7 @@ class Watch:
                 event[name] = value
 
     def until(self, kind, name):
-        """Reads up to the change of this kind of the object; returns its id."""
+        """Reads events up to the object's change of this kind; returns its id."""
         while True:
             number, what, object_ = self.next()
             if (what, object_["metadata"].get("name")) == (kind, name):
@@ -81,7 +82,7 @@ class Watch:
         self.connection.close()
 
 
-def test_a_watch_begins_with_the_objects_and_continues_behind_the_last_event(controllers):
+def test_a_watch_sends_the_objects_first_and_continues_after_the_last_event(controllers):
     controller = controllers()
     apply(controller, "a")
     watch = Watch(controller.socket, "kinds=services")
@@ -135,7 +136,7 @@ def open_descriptors(controller):
     return os.listdir(f"/proc/{controller.process.pid}/fd")
 
 
-def test_a_list_is_read_in_pages_and_selected_by_labels(controllers):
+def test_a_list_is_read_in_pages_and_filtered_by_labels(controllers):
     controller = controllers()
     for i in range(7):
         apply(controller, f"s{i}", app="even" if i % 2 == 0 else "odd")
@@ -163,7 +164,7 @@ def over_tcp(controller, target="/v1/version", host=None, context=None, **header
     return answer.status, json.loads(text)
 
 
-def test_a_forged_host_and_a_foreign_origin_are_refused(controllers):
+def test_a_forged_host_and_a_foreign_origin_are_rejected(controllers):
     controller = controllers(*LOOPBACK, "--host", "gpu.example")
     bearer = {"Authorization": "Bearer " + token(controller)}
     assert over_tcp(controller, **bearer)[0] == 200
@@ -184,7 +185,7 @@ def test_a_watch_ends_when_its_token_is_removed(controllers):
     assert b'"name":"a"' not in answer.read()
 
 
-def test_connections_of_one_address_are_limited_and_local_callers_are_served(controllers):
+def test_connections_from_one_address_are_limited_and_local_callers_are_still_served(controllers):
     controller = controllers(*LOOPBACK)
     connections = [socket.create_connection(("127.0.0.1", port_of(controller)), timeout=30) for _ in range(200)]
 
@@ -206,7 +207,7 @@ def test_connections_of_one_address_are_limited_and_local_callers_are_served(con
     assert until(lambda: over_status(controller) == 401, 30)
 
 
-def test_a_repeated_request_with_a_key_changes_nothing_more_over_a_restart(controllers):
+def test_repeating_a_request_with_its_key_changes_nothing_even_after_a_restart(controllers):
     controller = controllers()
 
     def post(body, key="k"):
@@ -225,7 +226,7 @@ def test_a_repeated_request_with_a_key_changes_nothing_more_over_a_restart(contr
     assert [item["metadata"]["name"] for item in controller.json("/v1/services")["items"]] == ["a"]
 
 
-def test_the_command_line_follows_changes_over_a_restart_and_reads_every_page(controllers, world):
+def test_carve_get_follows_changes_over_a_restart_and_reads_every_page(controllers, world):
     controller = controllers()
     for i in range(120):
         apply(controller, f"s{i:03}", app="even" if i % 2 == 0 else "odd")
@@ -277,7 +278,7 @@ def test_logs_are_followed_until_the_object_is_gone(controllers, world):
         assert until(lambda: controller.json("/v1/services")["items"] == [], 90, 0.1)
 
 
-def test_the_description_of_the_api_has_its_routes_and_kinds(controllers):
+def test_the_description_of_the_api_contains_its_routes_and_kinds(controllers):
     described = controllers().json("/openapi.json")
     assert described["openapi"] == "3.1.0" and "/v1/services/{name}/logs" in described["paths"]
     assert {"Service", "Application", "Problem"} <= set(described["components"]["schemas"])
@@ -292,7 +293,7 @@ def over_status(controller):
 
 @pytest.fixture
 def certificate(world):
-    """A certificate of 127.0.0.1 and its key."""
+    """Creates a certificate for 127.0.0.1 and its key."""
     paths = world.folder / "cert.pem", world.folder / "key.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=carve", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", paths[1], "-out", paths[0]],
@@ -320,7 +321,7 @@ def test_the_api_is_served_over_tls(controllers, certificate):
     assert silent.recv(1) == b"", "a handshake that does not begin is closed"
 
 
-def test_a_certificate_with_another_key_is_refused_at_the_start(world, controllers, certificate):
+def test_a_certificate_with_another_key_is_rejected_at_the_start(world, controllers, certificate):
     other = world.folder / "other.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", other],
                    check=True, capture_output=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Applications and manifests of Kubernetes run as services do; images run as containers."""
+"""Applications and Kubernetes manifests run as services do, and images run as containers."""
 import json
 import os
 import pathlib
@@ -24,7 +24,7 @@ def services(services):
     return services
 
 
-def test_an_application_runs_with_the_share_that_its_digits_say(world, services):
+def test_an_application_gets_exactly_the_share_in_its_document(world, services):
     shown = services.apply((EXAMPLES / "application.yaml").read_text(), "--wait")
     assert "application/chat created" in shown
     chat = services.service("chat", "application")
@@ -38,7 +38,7 @@ def test_an_application_runs_with_the_share_that_its_digits_say(world, services)
         assert response.status == 200
 
 
-def test_a_revision_comes_back_and_a_restart_replaces_every_replica(world, services):
+def test_an_earlier_revision_can_be_restored_and_a_restart_replaces_every_replica(world, services):
     services.apply((EXAMPLES / "application.yaml").read_text(), "--wait")
     services.carve("rollout", "restart", "application/chat")
     assert sorted(world.slices()) == ["chat-2-0", "chat-2-1"]
@@ -61,20 +61,20 @@ def test_a_revision_comes_back_and_a_restart_replaces_every_replica(world, servi
     ("type: mGPU, memory: 4096, compute: 0.5, devices: 2", "gpu.devices: 2 devices require multiDevice: true"),
     ("type: mGPU, memory: 1024, compute: 1, devices: 2, multiDevice: true", "multi-device sharing needs more than 1024 MiB"),
 ])
-def test_each_rule_of_the_form_has_its_message(services, gpu, message):
+def test_each_rule_for_applications_has_its_message(services, gpu, message):
     document = f"apiVersion: carve.dev/v1\nkind: Application\nmetadata: {{name: a}}\nspec: {{gpu: {{{gpu}}}, run: {{command: [x]}}}}\n"
     assert message in services.apply(document, status=1)
     assert services.items() == []
 
 
-def test_a_policy_of_no_node_is_refused(services):
+def test_a_policy_that_no_node_has_is_rejected(services):
     document = (EXAMPLES / "application.yaml").read_text().replace("fixed-share", "native-burst-share")
     shown = services.apply(document, status=1)
     assert "gpu.policy: no node has the policy 'native-burst-share': node n1 has fixed-share" in shown
     assert services.items() == []
 
 
-def test_the_mode_of_the_node_gives_the_isolation(world, services):
+def test_the_mode_of_the_node_determines_the_isolation(world, services):
     services.carve("label", "node", "n1", "ack.node.gpu.schedule=share")
     assert until(lambda: services.nodes()["n1"]["mode"]["effective"] == "none", 30)
     services.apply((EXAMPLES / "ack-deployment.yaml").read_text(), "--wait")
@@ -85,7 +85,7 @@ def test_the_mode_of_the_node_gives_the_isolation(world, services):
     assert until(reasons, 30) and "no node's mode provides a share of compute: node n1: the node's mode is none" in reasons()[0]
 
 
-def test_a_manifest_in_units_of_the_node_runs_unchanged(world, services):
+def test_a_manifest_in_the_nodes_units_runs_unchanged(world, services):
     shown = services.apply((EXAMPLES / "ack-deployment.yaml").read_text(), "--wait")
     assert "service/worker created" in shown
     worker = services.service("worker")
@@ -96,7 +96,7 @@ def test_a_manifest_in_units_of_the_node_runs_unchanged(world, services):
 
 @pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed: apt-get install podman runc")
 @pytest.mark.skipif(os.geteuid() != 0, reason="podman reads devices that root announced")
-def test_an_image_runs_as_a_container_in_its_slice_and_leaves_nothing(world, services, carve_image):
+def test_an_image_runs_as_a_container_in_its_slice_and_leaves_nothing_behind(world, services, carve_image):
     container = {"name": "c", "image": carve_image, "env": [{"name": "SECRET", "value": "hidden-value"}],
                  "command": ["/bin/bash", "-c", "echo I have $SECRET; exec /bin/carve-load --allocate 1GiB --no-touch --seconds 600"],
                  "resources": {"limits": {"aliyun.com/gpu-mem": 2}}}
@@ -120,7 +120,7 @@ def test_an_image_runs_as_a_container_in_its_slice_and_leaves_nothing(world, ser
 
 @pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed: apt-get install podman runc")
 @pytest.mark.skipif(os.geteuid() != 0, reason="podman reads devices that root announced")
-def test_an_image_that_cannot_be_pulled_is_named_with_podmans_message(services):
+def test_an_image_that_cannot_be_pulled_is_reported_with_podmans_message(services):
     services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "boxed"},
                     "spec": {"gpu": {"memory": "2GiB"}, "run": {"image": "127.0.0.1:9/nothing:none"}}})
     status = lambda: services.service("boxed")["status"]
@@ -160,7 +160,7 @@ def test_a_pod_that_runs_once_ends_with_its_exit_status_and_releases_its_slice(w
     assert until(lambda: runs() > before and status()["phase"] == phase, 60), status()
 
 
-def test_a_program_that_has_run_once_keeps_its_log_until_its_service_runs_again(world, services):
+def test_a_run_once_program_keeps_its_log_until_its_service_runs_again(world, services):
     command = ["sh", "-c", f"echo run >> {services.folder}/runs; echo this is run $(wc -l < {services.folder}/runs); exit 3"]
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "once"}, "spec": {
         "restartPolicy": "Never", "containers": [{"name": "c", "command": command, "resources": {"limits": {"aliyun.com/gpu-mem": 1}}}]}}
@@ -188,20 +188,20 @@ def test_a_program_that_has_run_once_keeps_its_log_until_its_service_runs_again(
     assert until(lambda: not list((services.state / "programs").glob("once*")), 30), "its files are removed with it"
 
 
-def test_a_deployment_starts_its_programs_again(services):
+def test_a_deployment_restarts_its_programs(services):
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "command": ["true"]}]}}
     refused = services.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": template}}, status=1)
     assert "'Never': the programs of a Deployment are always restarted; use a Pod" in refused
 
 
-def test_a_program_that_does_not_exist_is_named(services):
+def test_a_program_that_does_not_exist_is_reported(services):
     services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "typo"},
                     "spec": {"gpu": {"memory": "2GiB"}, "run": {"command": ["/no/such/trian"]}}})
     status = lambda: services.service("typo")["status"]
     assert until(lambda: any("/no/such/trian" in replica["lastExit"] for replica in status()["replicaList"]), 60), status()
 
 
-def test_a_program_over_its_quota_is_started_again_with_the_reason(services):
+def test_a_program_over_its_quota_is_restarted_and_the_reason_shown(services):
     document = {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "greedy"},
                 "spec": {"gpu": {"memory": "2GiB"}, "run": {"command": [str(LOAD), "--allocate", "3GiB", "--no-touch"]}}}
     services.apply(document)

@@ -1,4 +1,5 @@
-"""Programs that bypass the guest library: found within a second, named with the reason, treated as configured."""
+"""Programs that bypass the guest library are found within a second, reported with the reason, and treated as
+configured."""
 import os
 import signal
 import subprocess
@@ -34,7 +35,8 @@ def escape(world, script, name="a"):
 
 
 def state(pid):
-    """Returns R, S, T, Z ... or nothing; a frozen process looks asleep, so its time is compared as well."""
+    """Returns the process's stat fields from its state (R, S, T, Z ...) on, or nothing. A frozen process
+    appears to sleep, so its CPU time is compared as well."""
     try:
         return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     except OSError:
@@ -42,7 +44,7 @@ def state(pid):
 
 
 @pytest.mark.parametrize("way", ways_round)
-def test_whoever_gets_round_the_library_is_named_with_the_reason(world, way):
+def test_a_program_that_bypasses_the_library_is_reported_with_the_reason(world, way):
     script, says = ways_round[way]
     pid = escape(world, script)
     assert caught(world, "a", says), world.show("a")["events"]
@@ -62,21 +64,22 @@ def test_an_attached_process_on_a_device_outside_of_its_slice_is_a_violation(wor
     assert violation and violation["kind"] == "bypass" and violation["count"] == 1, world.show("a")["events"]
     assert "escape dlmopen" in violation["text"] and "MiB on device 1, which is not in the slice" in violation["text"]
     assert all(process["attached"] for process in world.show("a")["processes"] if process["used_bytes"])
-    # Nothing that is granted pays for these bytes, so they are outside of slices.
+    # No grant covers these bytes, so they count as outside of slices.
     one = world.json("devices")["devices"][1]
     assert one["used_in_slices_bytes"] == 0 and one["used_outside_slices_bytes"] >= 300 * MiB
 
 
 @pytest.mark.devices("a10x2", "--audit", "kill")
-def test_it_is_killed_if_the_operator_says_so(world):
+def test_a_bypassing_process_is_killed_if_so_configured(world):
     program = world.begin("run", "--memory", "1GiB", "--name", "a", "--device", "0", "--", "sh", "-c", outside)
     assert program.wait(30) == 137
     texts = [event["text"] for event in world.json("events")["events"]]
     assert any("which is not in the slice" in text for text in texts) and any("killed (--audit kill)" in text for text in texts), texts
 
 
-def test_it_is_found_within_a_second(world):
-    """Within a second of its first byte on the device, as the simulator reports it, with a margin for a busy machine."""
+def test_a_bypass_is_found_within_a_second(world):
+    """Within a second of its first byte on the device as the simulator reports it, plus a margin for a busy
+    machine."""
     waited = []
     for n in range(5):
         name = f"a{n}"
@@ -93,7 +96,7 @@ def test_it_is_found_within_a_second(world):
 
 
 @pytest.mark.devices("a10x1", "--audit", "freeze")
-def test_a_frozen_slice_stands_still_until_somebody_lets_it_go_on(world):
+def test_a_frozen_slice_does_not_run_until_it_is_thawed(world):
     pid = escape(world, ways_round["preload unset"][0].replace("exec", "") + " & while :; do :; done")
     assert until(lambda: world.slices().get("a", {}).get("state") == "frozen")
     worked = lambda: int(state(pid)[11])  # utime, in ticks
@@ -120,7 +123,7 @@ def test_a_frozen_slice_can_be_stopped(world):
 
 
 @pytest.mark.devices("a10x1", "--audit", "kill")
-def test_the_process_that_got_round_is_killed_and_its_siblings_live(world):
+def test_the_bypassing_process_is_killed_and_its_siblings_survive(world):
     script = f"{LOAD} --allocate 100MiB --seconds 600 & LD_PRELOAD= {LOAD} --allocate 300MiB --seconds 600; " \
              f"echo $? > {world.folder}/status; wait"
     escape(world, script)
@@ -132,7 +135,7 @@ def test_the_process_that_got_round_is_killed_and_its_siblings_live(world):
 
 
 @pytest.mark.devices("a10x1", "--audit", "kill")
-def test_strangers_and_slices_without_isolation_are_never_touched(world):
+def test_unmanaged_processes_and_slices_without_isolation_are_never_touched(world):
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", LOAD, "--allocate", "512MiB", "--seconds", "600")
     world.attached("a")
     environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}
@@ -154,7 +157,7 @@ def grown(world):
 
 
 @pytest.mark.devices("a10x1", "--over-quota", "kill")
-def test_a_slice_beyond_its_quota_is_ended_where_so_configured(world):
+def test_a_slice_beyond_its_quota_is_ended_if_so_configured(world):
     grown(world)
     assert until(lambda: "a" in [s["name"] for s in world.json("ps")["slices"]])
     assert until(lambda: not world.slices())
@@ -162,8 +165,8 @@ def test_a_slice_beyond_its_quota_is_ended_where_so_configured(world):
 
 
 @pytest.mark.devices("a10x1", "--over-quota", "kill")
-def test_a_program_that_handles_a_refusal_is_ended_where_so_configured(world):
-    """carve-load ends by a refusal; the shell goes on."""
+def test_a_program_that_handles_a_rejected_allocation_is_ended_if_so_configured(world):
+    """carve-load ends at the rejected allocation, but the shell continues."""
     program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", f"{LOAD} --allocate 2GiB --no-touch; sleep 600")
     assert program.wait(60) == 137
     assert until(lambda: not world.slices())
@@ -171,7 +174,7 @@ def test_a_program_that_handles_a_refusal_is_ended_where_so_configured(world):
 
 
 @pytest.mark.devices("a10x1", "--over-quota", "report")
-def test_growth_beyond_the_quota_is_only_told_where_so_configured(world):
+def test_growth_beyond_the_quota_is_only_reported_if_so_configured(world):
     script = f"LD_PRELOAD= {LOAD} --allocate 2GiB --seconds 600 & sleep 3; exec {LOAD} --allocate 512MiB"
     program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: "a" in world.slices() and any("only reported" in e["text"] for e in world.show("a")["events"]))
@@ -180,7 +183,7 @@ def test_growth_beyond_the_quota_is_only_told_where_so_configured(world):
     assert program.wait(10) == 0
 
 
-def test_growth_beyond_the_quota_refuses_further_allocations_and_says_why(world):
+def test_growth_beyond_the_quota_blocks_further_allocations_and_is_reported(world):
     script = f"LD_PRELOAD= {LOAD} --allocate 2GiB --seconds 600 & sleep 3; exec {LOAD} --allocate 64MiB"
     program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
     assert program.wait(20) == 1
@@ -190,7 +193,8 @@ def test_growth_beyond_the_quota_refuses_further_allocations_and_says_why(world)
 
 
 def short_escapes(world, name, times):
-    """Takes 12 GiB without the library so many times, each in a process of 0.1 s. The slice ends when the caller writes FOLDER/end."""
+    """Repeatedly allocates 12 GiB without the library, each time in a process that lives for 0.1 s. The slice
+    ends when the caller creates FOLDER/end."""
     script = f"for i in $(seq {times}); do LD_PRELOAD= {LOAD} --allocate 12GiB --no-touch --seconds 0.1 >&2 & echo $!; wait; done; " \
              f"until test -e {world.folder}/end; do sleep 0.05; done"
     program = world.begin("run", "--memory", "1GiB", "--name", name, "--", "sh", "-c", script)
@@ -207,7 +211,7 @@ def doctor_on_ended(world):
 
 
 @pytest.mark.devices("a10x1")
-def test_a_bypass_that_ends_before_the_next_sample_is_named(world):
+def test_a_bypass_that_ends_before_the_next_sample_is_reported(world):
     assert until(lambda: doctor_on_ended(world)["status"] == "ok")
     program, pids = short_escapes(world, "a", 20)
     assert until(lambda: named(world, pids) == pids), (pids - named(world, pids), world.json("events")["events"])
@@ -219,11 +223,11 @@ def test_a_bypass_that_ends_before_the_next_sample_is_named(world):
 
 
 @pytest.mark.devices("a10x1")
-def test_attached_processes_that_end_at_once_are_not_accused(world):
+def test_attached_processes_that_end_immediately_are_not_accused(world):
     assert until(lambda: doctor_on_ended(world)["status"] == "ok")
     script = f"for i in $(seq 20); do {LOAD} --allocate 64MiB --seconds 0 || exit 1; done; LD_PRELOAD= {LOAD} --allocate 64MiB --seconds 0"
     program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", f"{script}; sleep 600")
-    # The last one never attached: after it is named, the others have been judged.
+    # The last process never attached. Once it is reported, the others have been judged.
     assert until(lambda: any("has ended" in e["text"] or "unattached" in e["text"] for e in world.show("a")["events"]))
     found = [e["text"] for e in world.json("events")["events"] if "has ended" in e["text"] or "unattached" in e["text"]]
     assert len(found) == 1, found
@@ -232,13 +236,13 @@ def test_attached_processes_that_end_at_once_are_not_accused(world):
 
 
 @pytest.mark.devices("a10x1")
-def test_without_accounting_a_short_bypass_is_not_seen_and_the_doctor_reports_it(world):
+def test_a_short_bypass_is_not_seen_without_accounting_and_the_doctor_reports_that(world):
     fault = [LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "no-accounting"]
     subprocess.run(fault, check=True, capture_output=True)
     assert until(lambda: doctor_on_ended(world)["status"] == "degraded")
     assert "does not support accounting mode" in doctor_on_ended(world)["detail"]
     program, pids = short_escapes(world, "a", 3)
-    # It has no later moment at which it could be named: the last process is held until a sample shows it.
+    # The last process could not be reported at a later time, so it is held until a sample shows it.
     last = world.begin("run", "--memory", "1GiB", "--name", "b", "--", "sh", "-c", f"LD_PRELOAD= exec {LOAD} --allocate 64MiB --seconds 600")
     assert caught(world, "b", "LD_PRELOAD")
     assert not any("has ended" in e["text"] for e in world.json("events")["events"])
@@ -248,7 +252,7 @@ def test_without_accounting_a_short_bypass_is_not_seen_and_the_doctor_reports_it
 
 
 @pytest.mark.devices("a10x1")
-def test_a_slice_sees_only_its_own_processes_in_the_accounts(world, inside, beside):
+def test_a_slice_finds_only_its_own_processes_in_the_accounts(world, inside, beside):
     assert until(lambda: doctor_on_ended(world)["status"] == "ok")
     beside("import time; c = begin(); p = allocate(64 << 20); time.sleep(600)")
     other = next(iter(world.attached("beside")["processes"]))["pid"]

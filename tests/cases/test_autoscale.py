@@ -1,4 +1,4 @@
-"""Autoscaling: the number of a service's replicas follows its load, as HAProxy counts it."""
+"""Autoscaling: the number of a service's replicas follows its load as counted by HAProxy."""
 import subprocess
 
 from conftest import until
@@ -47,14 +47,15 @@ def test_replicas_are_added_under_load_and_their_number_is_explained(world, serv
     assert (limited["status"], limited["reason"]) == ("True", "TooManyReplicas") and "max is 2" in limited["message"]
     assert until(lambda: counted(services)['carve_service_requests_total{namespace="default",service="demo",code="2xx"}'] >= clients.total(), 30)
     assert 'carve_service_sessions{namespace="default",service="demo"}' in counted(services)
-    # A new controller goes on with the number; the end of the autoscaling returns to the spec.
+    # A new controller continues with the number; at the end of autoscaling the number in the spec applies
+    # again.
     services.restart()
     assert services.running()["desiredReplicas"] == 2
     services.carve("autoscale", "service/demo", "--off")
     assert until(lambda: services.service("demo")["status"]["replicas"] == 1, 120, 0.2)
 
 
-def test_the_autoscaling_of_an_eas_service_stays_when_its_document_changes(world, services):
+def test_the_autoscaling_of_an_eas_service_is_kept_when_its_document_changes(world, services):
     services.carve("autoscale", "service/none", "--qps", 5, status=1)
     path = services.folder / "eas.json"
     path.write_text('{"metadata": {"name": "My_Model", "instance": 1}, "containers": [{"command": "sleep 1000"}]}')

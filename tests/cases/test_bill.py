@@ -1,4 +1,5 @@
-"""Invoices: tariffs, lines of slices that ran, sums that stay over kills of the controller and the agent."""
+"""Invoices: tariffs, lines of slices that ran, and sums that do not change when the controller and the agent
+are killed."""
 import csv
 import fractions
 import io
@@ -19,21 +20,21 @@ def lines(services, *words):
 
 
 def ended(services, count):
-    """Waits until this many lines have ended; returns them."""
+    """Waits until this many lines have ended, and returns them."""
     assert until(lambda: len([one for one in lines(services) if not one["open"]]) == count, 60, 0.2), services.log()
     return lines(services)
 
 
-def test_a_slice_costs_what_was_granted_while_it_lived(world, services):
+def test_a_slice_costs_what_was_granted_while_it_was_live(world, services):
     services.apply((EXAMPLES / "tariff.yaml").read_text())
     assert "autumn  2026-09-01" in services.carve("get", "tariffs")
     begin = time.time()
     assert world.carve("run", "--memory", "4GiB", "--compute", "30%", "--name", "a", "--", "sleep", "1").returncode == 0
     assert [one["pod"] for one in lines(services)] == ["a"], "an invoice copies what the nodes have first"
     line, = ended(services, 1)
-    took = time.time() - begin  # Until after the slice's end, which its agent may see later than this process.
+    took = time.time() - begin  # Includes the slice's end, which its agent may notice late.
     assert (line["pod"], line["model"], line["ratio"], line["ratio_by"]) == ("a", "NVIDIA A10", "0.300000", "share")
-    assert 1 <= fractions.Fraction(line["seconds"]) <= took + 1  # Whole seconds, rounded up.
+    assert 1 <= fractions.Fraction(line["seconds"]) <= took + 1  # In whole seconds, rounded up.
     hours = fractions.Fraction(line["seconds"]) / 3600 * 10 * fractions.Fraction(3, 10)
     assert abs(fractions.Fraction(line["gpu_hours"]) - hours) <= fractions.Fraction(1, 1_000_000)
     assert f"max(30/100 = 0.300000, 4096/22731 = 0.180194) = {line['gpu_hours']}" in services.carve("bill", "explain", line["id"])
@@ -47,7 +48,7 @@ def test_a_slice_costs_what_was_granted_while_it_lived(world, services):
     assert f"slice      a of account {line['account']}" in explained and f"= {line['amount']} " in explained
 
 
-def test_an_invoice_by_label(world, services):
+def test_an_invoice_can_be_grouped_by_label(world, services):
     for name, label in ("a", "team=red"), ("b", "team=blue"), ("c", "env=test"):
         assert world.carve("run", "--memory", "4GiB", "--name", name, "--label", label, "--", "true").returncode == 0
     services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "demo", "labels": {"team": "red"}},
@@ -68,7 +69,7 @@ def test_an_invoice_by_label(world, services):
     assert "labelSelector" in services.carve("bill", "-l", "=", status=1)
 
 
-def test_sums_are_csv_and_a_period_ends_with_its_last_day(world, services):
+def test_sums_can_be_printed_as_csv_and_a_period_includes_its_last_day(world, services):
     services.apply((EXAMPLES / "tariff.yaml").read_text())
     assert world.carve("run", "--memory", "4GiB", "--account", "team", "--", "true").returncode == 0
     line, = ended(services, 1)
@@ -86,7 +87,7 @@ def test_sums_are_csv_and_a_period_ends_with_its_last_day(world, services):
 
 
 def test_a_line_of_a_rebuilt_ledger_can_be_explained(world, services):
-    """Its id has an @, which a path has as %40."""
+    """Its id contains an @, which is %40 in a path."""
     services.apply((EXAMPLES / "tariff.yaml").read_text())
     assert world.carve("run", "--memory", "4GiB", "--", "true").returncode == 0
     ended(services, 1)
@@ -101,7 +102,7 @@ def test_a_line_of_a_rebuilt_ledger_can_be_explained(world, services):
     assert "there is no" in services.carve("get", "service", "a%2Fb", status=1)
 
 
-def test_invoices_are_the_same_after_kills_and_equal_the_usage_records(world, services):
+def test_invoices_do_not_change_by_kills_and_equal_the_usage_records(world, services):
     services.apply((EXAMPLES / "tariff.yaml").read_text())
     for n in range(4):
         words = ("--memory", f"{1 + n}GiB", "--account", f"team-{n % 2}", *(("--compute", "10%") if n % 2 else ()))
@@ -119,7 +120,7 @@ def test_invoices_are_the_same_after_kills_and_equal_the_usage_records(world, se
     assert sum(fractions.Fraction(one["amount"]) for one in before) == fractions.Fraction(bill["total"]["amount"])
 
 
-def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(services):
+def test_conflicting_tariffs_and_invalid_queries_are_rejected(services):
     tariff = (EXAMPLES / "tariff.yaml").read_text()
     services.apply(tariff)
     assert "two tariffs start at 2026-09-01T00:00:00Z; change the date of one" in \

@@ -1,5 +1,6 @@
-"""Programs over third-party bindings of the driver API, unmodified: two of Python and one Rust crate. Each sees its slice as
-the device, is refused with the driver's own name of the error, and can allocate the whole slice again after it has freed it."""
+"""Unmodified programs that use third-party bindings of the driver API: two for Python and one Rust crate.
+Each sees its slice as the device, gets the driver's own error name when an allocation fails, and can allocate
+the whole slice again after freeing it."""
 import os
 import pathlib
 import shutil
@@ -29,7 +30,7 @@ def sees_its_slice(world, line):
 
 
 @over_drivers
-def test_cuda_python(world, driver):
+def test_cuda_python_runs_in_a_slice(world, driver):
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings (PyPI) is not installed")
     first, *ways = run(world, sys.executable, THIRD_PARTY / "python/cuda_bindings.py")
     fit = sees_its_slice(world, first)
@@ -39,10 +40,11 @@ def test_cuda_python(world, driver):
 
 
 @over_drivers
-def test_numba(world, driver):
+def test_numba_runs_in_a_slice(world, driver):
     pytest.importorskip("numba.core", reason="numba (PyPI) is not installed")
     packages = pathlib.Path(pytest.importorskip("numpy").__file__).parents[1]
-    # The program asks NVIDIA's runtime library only for its version; the wheel of the parity test contains it.
+    # The program uses NVIDIA's runtime library only to get its version; the wheel of the parity test contains
+    # it.
     runtime = packages / "nvidia/cuda_runtime/lib"
     if not runtime.exists():
         pytest.skip("nvidia-cuda-runtime-cu12 (PyPI) is not installed")
@@ -53,7 +55,7 @@ def test_numba(world, driver):
 
 
 @over_drivers
-def test_cudarc(world, driver):
+def test_cudarc_runs_in_a_slice(world, driver):
     cargo = shutil.which("cargo")
     if cargo is None:
         pytest.skip("there is no cargo to build the Rust program with")

@@ -1,4 +1,4 @@
-"""Completion scripts as shells read them."""
+"""Tests the completion scripts in the shells that read them."""
 import re
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ import pytest
 
 from support.agent import BUILD
 
-# A word of fish: parts in single quotes, where \' and \\ are escapes, and parts without quotes.
+# A word in fish: parts in single quotes, in which \' and \\ are escapes, and parts without quotes.
 WORD = re.compile(r"(?:'(?:[^'\\]|\\['\\])*'|[^\s'();|&])+")
 
 
@@ -21,7 +21,7 @@ def test_every_line_for_fish_is_one_command():
         assert " ".join(words) == line and words[:3] == ["complete", "-c", "carve"], line
 
 
-def test_fish_is_told_of_inner_verbs_and_of_options_that_are_files():
+def test_the_script_for_fish_contains_subcommands_and_file_options():
     lines = script("fish").splitlines()
     inner = "-n '__fish_seen_subcommand_from node; and __fish_seen_subcommand_from set'"
     assert any(inner in line and "-l policy -x -a" in line for line in lines)
@@ -30,7 +30,7 @@ def test_fish_is_told_of_inner_verbs_and_of_options_that_are_files():
 
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
 @pytest.mark.parametrize("words, completed", [("carve dr", "drain"), ("carve get ser", "services"), ("carve token cr", "create")])
-def test_fish_completes(words, completed):
+def test_fish_completes_verbs_and_options(words, completed):
     done = subprocess.run(["fish", "--no-config", "-c", script("fish") + f"\ncomplete -C '{words}'"], capture_output=True, text=True)
     assert done.stderr == "" and done.stdout.split("\t")[0].strip() == completed
 

@@ -1,4 +1,4 @@
-"""Containers are slices like any other: podman starts an image that contains no part of Carve."""
+"""Containers in slices: podman starts images that contain no part of Carve."""
 import json
 import os
 import pathlib
@@ -16,13 +16,13 @@ pytestmark = [
 ]
 def podman(*words, device, flags=(), **options):
     flags = ["--rm", "--network", "host", *flags]
-    if pathlib.Path("/sys/fs/cgroup/unified").exists():  # On a hybrid host, crun has no version 1 controllers.
+    if pathlib.Path("/sys/fs/cgroup/unified").exists():  # On a hybrid host crun has no controllers of version 1.
         flags += ["--runtime", "runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
     return subprocess.Popen(["podman", "run", *flags, "--device", device, IMAGE, *map(str, words)],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, **options)
 
 
-def test_an_unmodified_image_stays_inside_its_slice(world, carve_image):
+def test_an_unmodified_image_stays_within_its_slice(world, carve_image):
     assert world.carve("slice", "create", "--memory", "2GiB", "--name", "case-a").returncode == 0
     over = podman("/bin/carve-load", "--allocate", "3GiB", "--no-touch", device="carve.dev/slice=case-a")
     out, err = over.communicate(timeout=60)
@@ -41,7 +41,7 @@ def test_an_unmodified_image_stays_inside_its_slice(world, carve_image):
     assert until(lambda: "case-a" not in world.slices())
 
 
-def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, carve_image):
+def test_the_library_in_a_container_cannot_be_disabled_by_the_environment(world, carve_image):
     """The environment has no effect if the library replaces the driver's file."""
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-b").returncode == 0
     script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; " \
@@ -70,7 +70,7 @@ def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world
     world.carve("slice", "rm", "case-d")
 
 
-def test_a_removed_slice_is_no_device_any_more(world, carve_image):
+def test_a_removed_slice_is_no_longer_a_cdi_device(world, carve_image):
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-c").returncode == 0
     world.carve("slice", "rm", "case-c")
     gone = podman("/bin/sleep", "1", device="carve.dev/slice=case-c")
@@ -78,7 +78,7 @@ def test_a_removed_slice_is_no_device_any_more(world, carve_image):
     assert gone.returncode not in (0, 1)
 
 
-def test_a_container_has_both_devices_of_its_slice_and_no_third(world, carve_image):
+def test_a_container_has_only_the_two_devices_of_its_slice(world, carve_image):
     assert world.carve("slice", "create", "--memory", "2GiB", "--devices", "2", "--name", "case-e").returncode == 0
     over = "; ".join(f"/bin/carve-load --no-touch --device {device} --allocate {amount}"
                      for device in (0, 1, 2) for amount in ("1GiB", "3GiB"))
@@ -92,7 +92,7 @@ def test_a_container_has_both_devices_of_its_slice_and_no_third(world, carve_ima
     world.carve("slice", "rm", "case-e")
 
 
-def test_nvidias_own_runtime_gives_no_whole_device_beside_the_slice(world, carve_image):
+def test_nvidias_runtime_adds_no_whole_device_to_the_slice(world, carve_image):
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-f").returncode == 0
     shown = podman("/bin/bash", "-c", "echo $NVIDIA_VISIBLE_DEVICES", device="carve.dev/slice=case-f")
     out, err = shown.communicate(timeout=60)
@@ -100,7 +100,7 @@ def test_nvidias_own_runtime_gives_no_whole_device_beside_the_slice(world, carve
     world.carve("slice", "rm", "case-f")
 
 
-def test_a_container_of_two_slices_does_not_start(world, carve_image):
+def test_a_container_with_two_slices_does_not_start(world, carve_image):
     for name in ("case-g", "case-h"):
         assert world.carve("slice", "create", "--memory", "1GiB", "--name", name).returncode == 0
     both = podman("/bin/sleep", "1", device="carve.dev/slice=case-g", flags=["--device", "carve.dev/slice=case-h"])

@@ -1,4 +1,5 @@
-"""The controller over two agents: both nodes are listed, and each of the three programs is killed and started again alone."""
+"""The controller with two agents: both nodes are listed, and each of the three programs can be killed and
+restarted by itself."""
 import datetime
 import json
 import os
@@ -22,7 +23,7 @@ PROGRAM = BUILD / "bin/carve-controller"
 
 @pytest.fixture
 def controller(world, second):
-    """A controller of the nodes a (two A10) and b (one T4)."""
+    """A controller with the nodes a (two A10) and b (one T4)."""
     c = Controller({"a": world, "b": second})
     yield c
     print("--- the controller's log:\n" + c.log())
@@ -30,7 +31,7 @@ def controller(world, second):
 
 
 def run_slice(agent, name="kept"):
-    """Starts a slice that holds memory; returns the pid of its program."""
+    """Starts a slice that holds memory, and returns the pid of its program."""
     agent.begin("run", "--memory", "2GiB", "--name", name, "--", LOAD, "--allocate", "1GiB", "--seconds", "600")
     (pid,) = [p["pid"] for p in agent.attached(name)["processes"] if p["attached"]]
     return pid
@@ -147,7 +148,7 @@ def test_a_stopped_agent_is_unreachable_and_delays_no_other(world, second, contr
     controller.node_becomes("a", "reachable")
 
 
-def test_at_its_end_the_controller_keeps_the_last_answers(world, second, controller):
+def test_the_controller_stores_the_last_answers_when_it_ends(world, second, controller):
     controller.node_becomes("a", "reachable")
     assert until(lambda: controller.nodes()["a"]["lastSeenAt"] > controller.nodes()["a"]["firstSeenAt"], 60)
     seen = controller.nodes()["a"]["lastSeenAt"]
@@ -172,7 +173,7 @@ def test_a_damaged_database_is_moved_aside(world, second, controller):
     assert "the controller database was damaged" in controller.log()
 
 
-def test_a_second_controller_is_refused_by_the_state_and_by_the_socket(world, second, controller):
+def test_a_second_controller_with_the_same_state_or_socket_is_rejected(world, second, controller):
     other = controller.folder / "other"
     node = ["--node", f"a={world.socket}"]
     by_state = refused(*node, "--state", controller.state, "--socket", other)
@@ -199,21 +200,21 @@ def test_a_second_controller_is_refused_by_the_state_and_by_the_socket(world, se
      "--listen 0.0.0.0:8470: an address other than loopback needs --tls-cert FILE and --tls-key FILE; add them, or use 127.0.0.1:8470"),
     (["--nodes", "a=/x"], "unknown option --nodes; carve-controller --help lists the options"),
 ])
-def test_a_wrong_option_is_one_message_and_exit_status_2(words, message):
+def test_an_invalid_option_gives_one_message_and_exit_status_2(words, message):
     done = refused(*words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"carve-controller: {message}\n")
 
 
-def test_help_and_version_and_completion():
+def test_help_version_and_completion_are_printed():
     assert refused("--help").returncode == 0 and "--node NAME=SOCKET" in refused("--help").stdout
     assert re.fullmatch(r"carve-controller \d+\.\d+\.\d+\n", refused("--version").stdout)
     assert "complete -o default -F _carve_controller carve-controller" in refused("--completion", "bash").stdout
 
 
-def test_without_options_the_node_is_this_machines_and_the_socket_is_beside_the_agents(world):
+def test_the_defaults_are_this_machines_node_and_a_socket_next_to_the_agents(world):
     environment = {**os.environ, "CARVE_SOCKET": str(world.socket), "XDG_STATE_HOME": str(world.folder / "st"), "HOME": str(world.folder)}
     environment.pop("CARVE_CONTROLLER", None)
-    state = ["--state", str(world.folder / "cst")] if os.geteuid() == 0 else []  # Root's is the machine's.
+    state = ["--state", str(world.folder / "cst")] if os.geteuid() == 0 else []  # Root's default state is that of the machine.
     with open(world.folder / "controller.log", "w") as log:
         process = subprocess.Popen([PROGRAM, *state], env=environment, stdout=log, stderr=log)
     try:
@@ -239,7 +240,7 @@ def tcp_answer(controller, target):
 
 @pytest.fixture
 def as_the_unit_says(world):
-    """as_the_unit_says(FAMILIES): a controller with these address families alone, and with a TCP address."""
+    """as_the_unit_says(FAMILIES): a controller with only these address families and with a TCP address."""
     started = []
 
     def start(families):
@@ -251,7 +252,7 @@ def as_the_unit_says(world):
         c.end()
 
 
-def test_under_the_units_address_families_every_tcp_caller_is_refused(as_the_unit_says):
+def test_every_tcp_caller_without_a_token_is_rejected_under_the_units_address_families(as_the_unit_says):
     (families,) = re.findall(r"^RestrictAddressFamilies=(.*)$", UNIT.read_text(), re.M)
     controller = as_the_unit_says(families.split())
     controller.node_becomes("a", "reachable")
@@ -261,7 +262,7 @@ def test_under_the_units_address_families_every_tcp_caller_is_refused(as_the_uni
         assert str(controller.folder) not in text and "GPU-" not in text
 
 
-def test_without_inet_the_controller_says_that_it_cannot_listen(world):
+def test_the_controller_reports_that_it_cannot_listen_without_inet(world):
     done = subprocess.run(
         [sys.executable, HERE / "support/address_families.py", "AF_UNIX", "--", PROGRAM, "--node", f"a={world.socket}", "--state",
          world.folder / "cst", "--socket", world.folder / "c", "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
@@ -270,7 +271,7 @@ def test_without_inet_the_controller_says_that_it_cannot_listen(world):
 
 
 @pytest.mark.usefixtures("own_network")
-def test_the_first_controller_of_a_machine_has_the_default_address(world):
+def test_the_first_controller_of_a_machine_gets_the_default_address(world):
     first = Controller({"a": world})
     second = Controller({"a": world})
     try:
@@ -283,7 +284,7 @@ def test_the_first_controller_of_a_machine_has_the_default_address(world):
         second.end()
 
 
-def test_without_inet_the_default_address_is_no_condition(world):
+def test_the_controller_starts_without_the_default_address_if_inet_is_missing(world):
     before = [sys.executable, HERE / "support/address_families.py", "AF_UNIX", "--"]
     controller = Controller({"a": world}, before=before)
     try:

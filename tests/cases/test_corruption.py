@@ -1,6 +1,8 @@
-"""A database loses its newest changes, is replaced by an older copy, or is damaged, while slices and services run: what lives is found again.
+"""A database loses its newest changes, is replaced by an older copy, or is damaged while slices and services
+run. Everything that is still running must be found again.
 
-The kills of test_restart.py and test_storm_controller.py lose nothing that was written. Here what was written is lost too.
+The kills in test_restart.py and test_storm_controller.py lose nothing that was written. Here written data is
+also lost.
 """
 import collections
 import contextlib
@@ -48,7 +50,7 @@ def put_back(world, name="older"):
 
 
 def cut_tail(world, bytes_=4096):
-    """What a disk loses that did not keep the newest writes."""
+    """Simulates a disk that lost the newest writes."""
     wal = world.folder / "state/ledger.db-wal"
     assert wal.stat().st_size > bytes_
     os.truncate(wal, wal.stat().st_size - bytes_)
@@ -74,7 +76,7 @@ def all_ended(world):
     assert all(d["granted_bytes"] == 0 for d in world.json("devices")["devices"])
 
 
-def test_a_living_slice_is_recorded_again_after_the_ledger_lost_its_newest_change(world):
+def test_a_live_slice_is_recorded_again_after_the_ledger_lost_its_newest_change(world):
     hold(world, "alive", "20GiB")
     before = world.slices()["alive"]
     crash(world)
@@ -96,8 +98,9 @@ def test_a_living_slice_is_recorded_again_after_the_ledger_lost_its_newest_chang
     all_ended(world)
 
 
-def test_an_older_copy_of_the_ledger_revives_nothing_and_loses_nothing(world):
-    """Since the copy one slice has grown, one has ended, a created one was deleted, and another took over a name."""
+def test_an_older_copy_of_the_ledger_revives_no_slice_and_loses_none(world):
+    """Since the copy was made, one slice has grown, one has ended, a created one was deleted, and another one
+    took over a name."""
     hold(world, "grows", "2GiB")
     hold(world, "ends", "2GiB")
     hold(world, "again", "2GiB")
@@ -123,7 +126,7 @@ def test_an_older_copy_of_the_ledger_revives_nothing_and_loses_nothing(world):
     all_ended(world)
 
 
-def test_a_missing_ledger_is_made_again_from_what_lives(world):
+def test_a_missing_ledger_is_rebuilt_from_live_slices(world):
     hold(world, "a")
     crash(world)
     for path in ledger_files(world):
@@ -145,7 +148,8 @@ def test_a_slice_that_ended_while_the_ledger_lost_its_grant_stays_ended(world):
 
 
 def document(name="keepme", replicas=2, port=8000, **run):
-    """With a port its replicas are ready when they have answered for some seconds, without one at once."""
+    """With a port its replicas are ready after they have answered for a few seconds; without a port they are
+    ready immediately."""
     server = ["python3", str(HERE / "support/http_server.py")] if port else ["sleep", "600"]
     return {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": name},
             "spec": {"replicas": replicas, "gpu": {"memory": "1GiB"}, **({"port": port} if port else {}),
@@ -154,7 +158,7 @@ def document(name="keepme", replicas=2, port=8000, **run):
 
 @contextlib.contextmanager
 def controller(world, grace, kind=Services):
-    """A controller that has kept a copy of its database from before there was any object."""
+    """A controller with a copy of its database from before there was any object."""
     c = kind({"n1": world})
     c.agent = world
     c.kill()
@@ -177,7 +181,7 @@ def copy_database(source, target, name="controller.db"):
 
 
 def lose(c):
-    """While no controller runs: the database is as it was before there was any object."""
+    """While no controller runs, restores the database from before there was any object."""
     copy_database(c.folder / "empty", c.state)
 
 
@@ -189,13 +193,14 @@ def processes(world, name):
 def programs_of(world):
     out = {}
     for name in world.slices():
-        with contextlib.suppress(AssertionError):  # It ended meanwhile.
+        with contextlib.suppress(AssertionError):  # It has ended meanwhile.
             out[name] = processes(world, name)
     return out
 
 
 def begun(world, c, document):
-    """Applies the service and waits for its programs alone, not until it counts as running; returns them by slice."""
+    """Applies the service and waits only for its programs, not until it counts as running. Returns the
+    programs by slice."""
     c.apply(document)
     names = {f"{document['metadata']['name']}-1-{i}" for i in range(document["spec"]["replicas"])}
     def programs():
@@ -213,7 +218,7 @@ def programs(c):
 
 
 @needs_haproxy
-def test_a_service_whose_records_are_lost_is_applied_again_and_its_programs_run_on(world):
+def test_programs_of_a_service_whose_records_are_lost_keep_running_when_it_is_applied_again(world):
     with controller(world, "600s") as c:
         before = begun(world, c, document())
         c.kill()
@@ -223,13 +228,13 @@ def test_a_service_whose_records_are_lost_is_applied_again_and_its_programs_run_
         c.apply(document(), "--wait")
         assert programs_of(world) == before
         assert urllib.request.urlopen(c.running("keepme")["endpoint"], timeout=10).status == 200
-        assert until(lambda: reasons(c).count("OrphanAdopted") == 1), reasons(c)  # One for each object and reason.
+        assert until(lambda: reasons(c).count("OrphanAdopted") == 1), reasons(c)  # One event per object and reason.
         c.restart()
         assert programs_of(world) == before
 
 
 @needs_haproxy
-def test_a_service_that_is_applied_with_another_spec_takes_the_names_over(world):
+def test_a_service_that_is_applied_with_another_spec_takes_over_the_names(world):
     with controller(world, "600s") as c:
         before = begun(world, c, document(port=None))
         c.kill()
@@ -294,7 +299,7 @@ def attaches(world, name, memory="1GiB"):
     return done.returncode == 0
 
 
-def test_removed_sockets_of_the_agent_are_made_again(world):
+def test_removed_sockets_of_the_agent_are_recreated(world):
     hold(world, "before")
     for path in (world.socket, world.folder / "s.attach"):
         path.unlink()
@@ -315,7 +320,7 @@ def control_pages(world, name):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's maps")
-def test_a_removed_runtime_directory_is_made_again_and_slices_keep_their_pages(world):
+def test_a_removed_runtime_directory_is_recreated_and_slices_keep_their_pages(world):
     second = f"while [ ! -e {world.folder}/second ]; do sleep 0.02; done; {LOAD} --allocate 256MiB --seconds 600"
     third = f"while [ ! -e {world.folder}/third ]; do sleep 0.02; done; {LOAD} --allocate 256MiB --seconds 600"
     world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", f"({second}) & ({third}) & {LOAD} --allocate 1GiB --seconds 600")
@@ -342,7 +347,7 @@ def test_a_removed_runtime_directory_is_made_again_and_slices_keep_their_pages(w
     all_ended(world)
 
 
-def test_a_removed_socket_of_the_controller_is_made_again(world):
+def test_a_removed_socket_of_the_controller_is_recreated(world):
     with controller(world, "60s") as c:
         c.socket.unlink()
         assert until(c.answers, 20)
@@ -350,7 +355,7 @@ def test_a_removed_socket_of_the_controller_is_made_again(world):
 
 
 def test_a_program_that_removes_its_files_is_started_once_and_ends_with_its_service(world):
-    """Without a slice there is no cgroup that would show it."""
+    """Without a slice, no cgroup shows the program."""
     with controller(world, "60s") as c:
         script = f"cd {c.state}/programs/bare-1-0; rm -f lock state.json; echo $$ >> {c.folder}/pids; exec sleep 600"
         c.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "bare"},
@@ -367,7 +372,8 @@ def test_a_program_that_removes_its_files_is_started_once_and_ends_with_its_serv
 
 
 class Storm:
-    """Damages the databases of an agent and a controller, one after the other, and keeps what was done and what came of it."""
+    """Damages the databases of an agent and a controller one after the other, and records what was done and
+    what resulted."""
 
     NAMES = {"ledger": "ledger.db", "objects": "controller.db", "usage": "usage.db"}
     HOWS = ["cut", "flip", "zero", "missing", "older"]
@@ -403,12 +409,13 @@ class Storm:
         self.longest_start = max(self.longest_start, time.monotonic() - begin)
 
     def checkpoint(self, target):
-        """Moves what is in the write-ahead log, whose pages have checksums, into the database, whose pages have none."""
+        """Moves the contents of the write-ahead log, whose pages have checksums, to the database, whose pages
+        have none."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(self.place(target) / self.NAMES[target])) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def cut(self, target):
-        """A tail of the write-ahead log, or of the database itself."""
+        """Cuts off the end of the write-ahead log or of the database."""
         logs = [path for path in self.files(target) if path.name.endswith("-wal") and path.stat().st_size > 0]
         path = self.dice.choice(logs or self.files(target))
         os.truncate(path, self.dice.randrange(path.stat().st_size))
@@ -442,7 +449,7 @@ class Storm:
 
 
 @needs_haproxy
-def test_after_any_corruption_what_lives_is_kept_and_nothing_else(world):
+def test_live_objects_and_no_others_are_kept_after_any_corruption(world):
     seed = int(os.environ.get("CARVE_SEED", "1"))
     dice = random.Random(seed)
     service = document(port=None)
@@ -456,13 +463,14 @@ def test_after_any_corruption_what_lives_is_kept_and_nothing_else(world):
         short_lived = adopted = 0
 
         def rests():
-            """Whether the slices are those that are expected, no program is left over, and the bytes are accounted for."""
+            """Returns whether the slices are the expected ones, no program is left over, and all bytes are
+            accounted for."""
             slices = {name: s["parts"][0]["quota_bytes"] // GiB for name, s in world.slices().items()}
             return slices == expected and programs(c) == ["keepme-1-0", "keepme-1-1"] and (
                 sum(granted(world, device) for device in (0, 1)) == sum(expected.values()) * GiB)
 
         for number in range(200 if long_form else 12):
-            if dice.random() < 0.5:  # Something that an older copy could bring back, or forget.
+            if dice.random() < 0.5:  # Something that an older copy could revive or lose.
                 name = f"short{number}"
                 assert world.carve("slice", "create", "--memory", "1GiB", "--name", name).returncode == 0
                 short_lived += 1

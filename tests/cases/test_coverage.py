@@ -1,7 +1,8 @@
-"""Each way of taking device memory, in a slice of 2 GiB: no byte beyond it, CUDA's own error, all memory usable again.
+"""Tests each way of allocating device memory in a slice of 2 GiB: no byte beyond the quota, CUDA's own error,
+and all memory usable again afterwards.
 
-The programs are tests/guest/rows.cc, one per row of docs/coverage.md, over several simulated drivers. A process outside any slice polls the
-device's own NVML, without pause, for the bytes that are held.
+The programs are tests/guest/rows.cc, one per row of docs/coverage.md, over several simulated drivers. A
+process outside of slices continuously polls the device's own NVML for the bytes in use.
 """
 import json
 import os
@@ -30,7 +31,7 @@ print(most, used())
 
 
 class Watcher:
-    """The bytes that the device reports as held: before, and the maximum until `end()`."""
+    """Records the bytes that the device reports as in use: before, and the maximum until `end()`."""
 
     def __init__(self, world):
         environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(world.driver)}
@@ -49,7 +50,7 @@ def kinds():
     return subprocess.run([ROWS], capture_output=True, text=True, check=True).stdout.split()
 
 
-# Memory in files of the simulated device takes up to 45 s to fill, so one driver must do.
+# Memory in files of the simulated device takes up to 45 s to fill, so only one driver is tested with it.
 IN_FILES = {"external", "ipc", "vmm-descriptor", "vmm-imported"}
 ROWS_AND_DRIVERS = [pytest.param(kind, marks=pytest.mark.devices(spec), id=f"{kind}-{driver}") for kind in kinds()
                     for driver, spec in SIMULATED_DRIVERS.items() if driver == "all" or kind not in IN_FILES]
@@ -66,7 +67,8 @@ def test_fills_its_slice_and_not_a_byte_more(world, kind):
     said = json.loads(done.stdout)
     assert said["error"] == [OUT_OF_MEMORY, OUT_OF_MEMORY], said
     first, second = said["count"]
-    # Small pieces are parts of blocks of 2 MiB. The rest of a block counts as growth if the agent polls at that moment.
+    # Small pieces are parts of 2 MiB blocks. The rest of a block counts as growth if the agent samples at
+    # that moment.
     rest = 2 * MiB // (64 * 1024) if said["piece"] < MiB else 0
     assert second > 0 and abs(first - second) <= rest, f"after all was given back, all can be had again: {said}"
     assert said["free"][0] == said["free"][1], f"nothing stays charged: {said}"

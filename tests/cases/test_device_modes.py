@@ -1,4 +1,5 @@
-"""Devices that are shared by other means than Carve's: MIG and MPS. And what `carve devices -o wide` reads from the driver."""
+"""Tests devices that are shared by means other than Carve (MIG and MPS), and what `carve devices -o wide`
+reads from the driver."""
 import re
 import subprocess
 
@@ -17,8 +18,8 @@ def mode(world, device=0):
 
 @pytest.mark.devices("a10x2")
 @pytest.mark.parametrize("kind,way_out", [("mig", "nvidia-smi -mig 0"), ("mps", "nvidia-cuda-mps-control")])
-def test_a_device_that_is_shared_otherwise_is_shown_and_not_offered(world, kind, way_out):
-    # An MPS server shows by its clients: a program that uses the device.
+def test_a_device_that_is_shared_by_other_means_is_shown_but_not_offered(world, kind, way_out):
+    # An MPS server is visible through its clients, here a program that uses the device.
     world.begin("run", "--memory", "4GiB", "--device", 0, "--name", "a", "--", LOAD, "--kernels", "1ms", "--seconds", 600)
     assert until(lambda: world.slices().get("a", {}).get("state") == "running")
     assert until(lambda: world.show("a")["processes"] and world.show("a")["processes"][0]["attached"])
@@ -39,7 +40,7 @@ def test_a_device_that_is_shared_otherwise_is_shown_and_not_offered(world, kind,
     assert world.carve("explain", "--memory", "1GiB", "--device", 0).returncode == 0
 
 
-def test_wide_shows_what_the_driver_reads(world):
+def test_wide_output_shows_what_the_driver_reports(world):
     assert until(lambda: world.json("devices")["devices"][0]["readings"])
     device = world.json("devices")["devices"][0]
     assert {"temperature_celsius", "power_milliwatts", "power_limit_milliwatts", "sm_clock_mhz", "memory_clock_mhz"} == set(device["readings"])
@@ -51,7 +52,7 @@ def test_wide_shows_what_the_driver_reads(world):
     assert "carve_device_temperature_celsius{" in metrics and "carve_device_power_watts{" in metrics
 
 
-def test_an_exclusive_slice_has_compute_figures_too(world):
+def test_an_exclusive_slice_also_has_compute_figures(world):
     world.begin("run", "--exclusive", "--name", "whole", "--", LOAD, "--kernels", "5ms", "--seconds", 600)
     assert until(lambda: world.slices().get("whole", {}).get("state") == "running")
     assert until(lambda: world.show("whole")["parts"][0]["utilization_percent"] > 50)

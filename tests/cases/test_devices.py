@@ -1,4 +1,5 @@
-"""The devices that a program in a slice sees, their order and their sizes: CUDA_VISIBLE_DEVICES."""
+"""Tests which devices a program in a slice sees, with their order and sizes, depending on
+CUDA_VISIBLE_DEVICES."""
 import json
 
 import pytest
@@ -57,15 +58,15 @@ def granted(world, devices=("--devices", "2")):
 
 
 @pytest.mark.devices("a10x4")
-def test_a_slice_is_all_there_is(world, uuids):
+def test_a_program_sees_only_the_devices_of_its_slice(world, uuids):
     assert seen(world, devices=("--device", "2")) == [uuids[2]]
 
 
 @pytest.mark.devices("a10x4")
 @pytest.mark.parametrize("where", ["outside", "inside"])
-def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
-    """The starter of the slice counts the machine's devices; the program in it counts the slice's, as NVML shows them there.
-    tests/nvidia/visible_lists.txt has what the driver does."""
+def test_device_lists_have_the_same_meaning_as_in_the_driver(world, uuids, where):
+    """The caller that starts the slice counts the machine's devices; the program in it counts the slice's, as
+    NVML shows them. tests/nvidia/visible_lists.txt has the behaviour of the driver."""
     world.begin("run", "--exclusive", "--device", "0", "--name", "first", "--", "sleep", "600")
     assert until(lambda: "first" in world.slices())
     first, second = granted(world)
@@ -113,7 +114,7 @@ def test_the_callers_list_chooses_the_device(world, uuids):
 
 
 @pytest.mark.devices("a10x4")
-def test_explain_is_about_the_devices_of_the_callers_list(world, uuids):
+def test_explain_uses_the_devices_of_the_callers_list(world, uuids):
     world.begin("run", "--exclusive", "--device", "2", "--name", "first", "--", "sleep", "600")
     assert until(lambda: "first" in world.slices())
 
@@ -147,7 +148,7 @@ def test_the_callers_list_chooses_several_devices(world, uuids):
 
 
 @pytest.mark.devices("a10x4")
-def test_what_was_not_granted_is_not_there(world, uuids):
+def test_devices_that_were_not_granted_do_not_exist(world, uuids):
     first, second = granted(world)
     other = next(n for n in range(4) if uuids[n] not in (first, second))
     assert seen(world, f"{second},{uuids[other]}") == [second]
@@ -155,8 +156,8 @@ def test_what_was_not_granted_is_not_there(world, uuids):
 
 
 @pytest.mark.devices("a10x4")
-def test_the_variable_is_the_programs_own_again_afterwards(world):
-    """Tests device 0 of a slice on the machine's device 3."""
+def test_the_program_gets_its_own_variable_back_afterwards(world):
+    """Tests device 0 in a slice on the machine's device 3."""
     program = PROGRAM + """
 assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
 import subprocess

@@ -1,4 +1,5 @@
-"""The targets of the documents' links exist, and the programs have the commands that the documents show."""
+"""The targets of the documents' links must exist, and the programs must have the commands that the documents
+show."""
 import pathlib
 import re
 import subprocess
@@ -13,7 +14,7 @@ DOCUMENTS = [ROOT / p for p in subprocess.run(["git", "-C", ROOT, "ls-files", "*
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
-def test_every_link_leads_somewhere(document):
+def test_every_link_has_a_target(document):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text()):
         if "://" not in target:
             assert (document.parent / target).exists(), f"{document.name}: {target}"
@@ -26,7 +27,7 @@ def verbs(*of):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
-def test_every_command_shown_is_one(document):
+def test_every_command_in_the_documents_exists(document):
     """Compares every `carve VERB --option` of the documents with the help texts."""
     for verb, rest in re.findall(r"(?:^|[`$ /])carve ([a-z]+)((?: [^\n`#|]*)?)", document.read_text(), re.M):
         if verb not in verbs():
@@ -38,7 +39,7 @@ def test_every_command_shown_is_one(document):
             assert option in known or option == "--help", f"{document.name}: carve {verb} {option}"
 
 
-def test_every_reason_of_an_event_is_on_the_page():
+def test_every_reason_of_an_event_is_documented():
     header = (ROOT / "src/objects/object_event.h").read_text()
     words = re.findall(r'"(\w+)"', header.partition("Words<carve::objects::EventReason>")[2].partition("};")[0])
     page = (ROOT / "docs/monitoring.md").read_text()

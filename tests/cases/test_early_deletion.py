@@ -1,7 +1,7 @@
-"""Objects that are deleted within moments of their creation hold no device.
+"""Objects that are deleted just after their creation hold no device.
 
-The programs end with SIGTERM and the grace period is longer than any wait of this file, so a signal that is sent
-before the program was executed and is not sent again is found.
+The programs end with SIGTERM, and the grace period is longer than any wait in this file. So the tests notice
+a signal that is sent before the program is executed and is not repeated.
 """
 import json
 import shutil
@@ -29,11 +29,11 @@ def document(name):
 
 
 def lives():
-    """The time from creation to deletion of each object, seconds."""
+    """Returns the time from creation to deletion of each object, in seconds."""
     return [LONGEST_LIFE_S * i / (COUNT - 1) for i in range(COUNT)]
 
 
-def test_a_service_that_is_deleted_at_once_frees_its_device(world, services):
+def test_a_service_that_is_deleted_immediately_frees_its_device(world, services):
     assert until(lambda: services.nodes()["n1"]["devices"], 30)
     for i, life in enumerate(lives()):
         name = f"brief-{i}"
@@ -43,7 +43,7 @@ def test_a_service_that_is_deleted_at_once_frees_its_device(world, services):
     assert until(lambda: services.items() == [] and not world.slices(), 60, 0.1), (services.items(), world.slices())
 
 
-def test_a_job_that_is_deleted_at_once_frees_its_device(world, jobs):
+def test_a_job_that_is_deleted_immediately_frees_its_device(world, jobs):
     jobs.queue()
     for life in lives():
         name = jobs.submit("--tasks", 1, *mgpu(5, 256), "--", "sleep", "3600")

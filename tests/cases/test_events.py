@@ -1,4 +1,5 @@
-"""Watching events: over a restart of the client, over a restart of the agent, from too far back, and as another user."""
+"""Tests watching events: over restarts of the client and of the agent, from an event that is no longer kept,
+and as another user."""
 import json
 import os
 import signal
@@ -25,7 +26,7 @@ class Watch:
         self.numbers = []
 
     def read(self, count):
-        """Reads so many more events."""
+        """Reads this many more events."""
         while count > 0:
             line = self.response.readline().decode().rstrip("\n")
             if line.startswith("id: "):
@@ -42,7 +43,7 @@ class Watch:
 
 
 def change(world, times):
-    """Makes so many events: changes of a slice's quota."""
+    """Causes this many events by changing a slice's quota."""
     connection = OverUnix(world.socket)
     for i in range(times):
         connection.request("PATCH", "/v1/slices/a", json.dumps({"memory_bytes": GiB + (i % 2 + 1) * MiB}))
@@ -62,7 +63,7 @@ def count(world):
     return len(world.json("events")["events"])
 
 
-def test_a_watch_over_restarts_of_its_client_loses_no_event(slice_a):
+def test_a_watch_loses_no_event_over_restarts_of_its_client(slice_a):
     world = slice_a
     first = count(world)
     changes = threading.Thread(target=change, args=(world, KEPT - first))
@@ -75,15 +76,15 @@ def test_a_watch_over_restarts_of_its_client_loses_no_event(slice_a):
         watch.close()
     changes.join()
     assert numbers == list(range(1, KEPT + 1))
-    # Watches that begin again, as `carve events --watch` does, have all that is kept.
+    # Watches that begin again, as `carve events --watch` does, get all events that are kept.
     assert Watch(world.socket).read(KEPT).numbers == numbers
 
 
-def test_a_watch_from_too_far_back_is_refused_and_begins_anew_with_what_is_kept(slice_a):
+def test_a_watch_from_too_far_back_is_rejected_and_restarts_with_the_kept_events(slice_a):
     world = slice_a
     early = Watch(world.socket).read(1)
     early.close()
-    change(world, KEPT + 1)  # The event behind the early one is not kept.
+    change(world, KEPT + 1)  # The event after the early one is not kept.
     newest = int(Watch(world.socket).read(KEPT).last_id.split("-")[1])
     assert newest > KEPT
     status, kind, text = asked(world.socket, f"/v1/events?watch=true&after={early.last_id}")
@@ -95,7 +96,7 @@ def test_a_watch_from_too_far_back_is_refused_and_begins_anew_with_what_is_kept(
 
 
 def lines(program, wanted):
-    """Reads the lines of a watching `carve` until one has the text."""
+    """Reads lines from a watching `carve` until one contains the text."""
     out = []
     while not out or wanted not in out[-1]:
         out.append(program.stdout.readline())
@@ -103,7 +104,7 @@ def lines(program, wanted):
     return out
 
 
-def test_carve_watches_over_a_restart_of_the_agent_until_it_is_interrupted(slice_a):
+def test_carve_events_watches_over_a_restart_of_the_agent_until_interrupted(slice_a):
     world = slice_a
     human = world.begin("events", "--watch")
     machine = world.begin("events", "-w", "-o", "json")
@@ -125,7 +126,7 @@ def test_carve_watches_over_a_restart_of_the_agent_until_it_is_interrupted(slice
         assert program.stderr.read().count("waiting for the agent") == 1
 
 
-def test_without_an_agent_a_watch_ends_with_a_message(world):
+def test_a_watch_without_an_agent_ends_with_a_message(world):
     world.process.send_signal(signal.SIGTERM)
     world.process.wait(20)
     watch = world.carve("events", "--watch")
@@ -135,7 +136,7 @@ def test_without_an_agent_a_watch_ends_with_a_message(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="run as root this case also plays an ordinary user")
-def test_a_user_watches_the_events_of_its_own_slices_also_of_ended_ones(slice_a):
+def test_a_user_watches_the_events_of_its_own_slices_including_ended_ones(slice_a):
     world = slice_a
     os.chmod(world.socket, 0o666)
     user = {"user": OTHER, "group": OTHER, "extra_groups": []}

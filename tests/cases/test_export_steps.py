@@ -1,7 +1,8 @@
-"""Processes of one slice that export and import memory in random order, some of which are killed: no byte is on the device uncharged.
+"""Processes of one slice export and import memory in random order, and some of them are killed. No byte on
+the device may remain uncharged.
 
-The processes take their steps one after the other. After each the device's own figure is compared with what is charged, so the test
-does not count on time. CARVE_LONG=1 takes fifty times as many steps.
+The processes take their steps one after the other. After each step the device's own figure is compared with
+the charges, so the test does not depend on timing. CARVE_LONG=1 runs fifty times as many steps.
 """
 import json
 import subprocess
@@ -13,7 +14,8 @@ from conftest import GiB, HERE, LOAD, long_form, until
 
 STEPS = 20_000 if long_form else 400
 
-# The slice's program: starts the processes, lets a random one take a step or kills it, says so and waits for a line.
+# The program in the slice: it starts the processes, lets a random one take a step or kills it, prints what it
+# did, and waits for a line.
 STAGE = """
 import os, random, socket, subprocess, sys
 random.seed(int(sys.argv[1]))

@@ -1,4 +1,5 @@
-"""The routes below /v1/nodes/NAME, which the controller forwards to the agent of the node with the caller's rights."""
+"""Tests the routes below /v1/nodes/NAME, which the controller forwards to the node's agent with the caller's
+rights."""
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from support.over_unix import asked
 
 @pytest.fixture
 def controller(world, second):
-    """A controller of the nodes a (two A10) and b (one T4)."""
+    """A controller with the nodes a (two A10) and b (one T4)."""
     c = Controller({"a": world, "b": second})
     for name in "ab":
         c.node_becomes(name, "reachable")
@@ -44,12 +45,12 @@ def test_a_slice_is_created_changed_and_ended_through_the_controller(world, seco
     assert second.slices() == {}
 
 
-def test_a_refusal_of_the_agent_comes_with_its_reasons(controller):
+def test_a_rejection_by_the_agent_is_returned_with_its_reasons(controller):
     status, problem = sent(controller, "/v1/nodes/b/slices", "POST", {"memory_bytes": 400 * GiB})
     assert status == 409 and problem["type"] == "carve:insufficient-capacity" and problem["reasons"]
 
 
-def test_a_silent_agent_delays_the_api_once(second, controller):
+def test_a_silent_agent_delays_the_api_only_once(second, controller):
     second.process.send_signal(signal.SIGSTOP)
     try:
         status, problem = sent(controller, "/v1/nodes/b/devices", "GET")

@@ -1,4 +1,5 @@
-"""The acceptance script for real devices (tests/gpu/run.sh) over simulated devices, so that it works when a device is available."""
+"""Runs the acceptance script for real devices (tests/gpu/run.sh) on simulated devices, so that it is known to
+work when a device is available."""
 import json
 import subprocess
 
@@ -13,7 +14,7 @@ NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pyto
                                "training"}
 
 
-def test_every_case_passes_or_says_why_not(tmp_path):
+def test_every_case_passes_or_reports_why_not(tmp_path):
     pack = tmp_path / "pack"
     subprocess.run([GPU / "pack", pack, BUILD], check=True, capture_output=True)
     for needed in "lib/carve/sim", "bin/carve-sim":
@@ -32,7 +33,7 @@ def test_every_case_passes_or_says_why_not(tmp_path):
     assert ran["many"]["device_bytes_at_most"] > 15 << 30, "nobody pressed against the quota"
 
 
-def test_what_is_packed_runs_from_anywhere(tmp_path):
+def test_the_packed_script_runs_from_any_folder(tmp_path):
     packed = subprocess.run([GPU / "pack", tmp_path / "pack", BUILD], check=True, capture_output=True, text=True)
     archive = tmp_path / "pack.tar.xz"
     assert f"{archive}: {archive.stat().st_size >> 10} KiB" in packed.stdout and archive.stat().st_size < 16 * MiB
@@ -41,6 +42,6 @@ def test_what_is_packed_runs_from_anywhere(tmp_path):
     assert done.returncode != 0 and "carved: NVML cannot be loaded" in done.stderr
 
 
-def test_a_wrong_folder_is_named(tmp_path):
+def test_a_wrong_folder_is_reported(tmp_path):
     done = subprocess.run([GPU / "run.sh", tmp_path], capture_output=True, text=True)
     assert done.returncode == 2 and f"{tmp_path} has no bin/carved" in done.stderr

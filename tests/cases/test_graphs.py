@@ -1,4 +1,5 @@
-"""Work by graphs: a program that launches graphs gets the same device time as one that launches kernels."""
+"""Tests CUDA graphs: a program that launches graphs gets the same device time as one that launches
+kernels."""
 import json
 
 import pytest
@@ -17,7 +18,7 @@ def load(world, *words):
 
 
 @pytest.mark.parametrize("lookup", ["dlsym", "getproc"])
-def test_ten_kernels_in_a_chain_take_the_time_of_ten(world, lookup):
+def test_a_chain_of_ten_kernels_takes_the_time_of_ten(world, lookup):
     said = load(world, "--kernels", "2ms", "--graphs", "--seconds", "1", "--lookup", lookup)
     assert said["error"] is None and said["kernels_completed"] >= 10 and said["kernels_completed"] % 10 == 0
     assert said["p50_ns"] >= 20 * MS
@@ -32,7 +33,7 @@ def test_launches_of_one_graph_in_several_streams_do_not_overlap(world):
     assert kernels["kernel_ns"] > 1.5 * kernels["elapsed_ns"]
 
 
-def test_programs_of_one_device_share_it_by_graphs_as_by_kernels(world):
+def test_programs_share_a_device_by_graphs_as_by_kernels(world):
     said = load(world, "--kernels", "1ms", "--graphs", "--seconds", "2", "--processes", "3", "--no-sync")
     assert said["error"] is None and said["kernels_completed"] % 10 == 0
     assert said["kernel_ns"] <= 1.02 * said["elapsed_ns"]

@@ -1,4 +1,5 @@
-"""Memory that no allocation call takes: heaps, stacks, queues and modules grow a context; the agent measures it and charges it."""
+"""Memory that no call allocates: heaps, stacks, queues and modules make a context grow, which the agent
+measures and charges."""
 import pytest
 
 from conftest import MiB, until

@@ -1,4 +1,5 @@
-"""From inside a slice, as root: limits cannot be written, other slices cannot be changed, the agent cannot be stopped."""
+"""Attacks from inside a slice as root: limits cannot be written, other slices cannot be changed, and the
+agent cannot be stopped."""
 import json
 import os
 import pathlib
@@ -35,22 +36,22 @@ def still_well(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the pages of an ordinary user's agent protect against accidents only")
-def test_the_pages_that_limit_a_slice_cannot_be_written_even_by_root(world):
+def test_even_root_cannot_write_the_pages_that_limit_a_slice(world):
     neighbour(world)
     attack(world, "pages")
     attack(world, "mounts", through=("setpriv", "--bounding-set", "-sys_admin"))
     still_well(world)
 
 
-def test_the_api_refuses_whoever_is_inside_a_slice(world):
+def test_the_api_rejects_callers_inside_a_slice(world):
     neighbour(world)
     attack(world, "control")
     still_well(world)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the cgroups of slices need root")
-def test_a_process_that_moves_into_another_slices_cgroup_is_named(world):
-    """Uid 0 without any capability may do so."""
+def test_a_process_that_moves_to_another_slices_cgroup_is_reported(world):
+    """Uid 0 may do so without any capability."""
     neighbour(world)
     find = ["find", "/sys/fs/cgroup", "-path", "*carve-*/other", "-type", "d"]
     groups = subprocess.run(find, capture_output=True, text=True).stdout.split()
@@ -65,7 +66,7 @@ def test_a_process_that_moves_into_another_slices_cgroup_is_named(world):
 
 @pytest.mark.alone
 @pytest.mark.devices("a10x1", "--audit", "kill", "--policy", "guaranteed-burst-share")
-def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):
+def test_false_reports_of_work_cost_a_neighbour_neither_its_share_nor_its_life(world):
     """The neighbour has 50 %, its kernels never pause, and --audit kill stops a slice that runs beyond its leases."""
     world.begin("run", "--memory", "1GiB", "--compute", "50%", "--name", "good", "--", LOAD, "--kernels", "500us", "--no-sync",
                 "--seconds", "600")
@@ -79,7 +80,7 @@ def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):
     assert until(lambda: "bad" in world.slices())
     assert until(lambda: any("false report" in e["text"] for e in world.show("bad")["events"]), 30), world.show("bad")["events"]
     before = used()[0]
-    time.sleep(3)  # A window of the figures, not a wait.
+    time.sleep(3)  # The window of the figures.
     after, shown = used()
     share = (after["busy_ns"] - before["busy_ns"]) / (after["as_of_ns"] - before["as_of_ns"])
     assert share >= 0.5 * 0.95, (share, shown)
@@ -89,43 +90,43 @@ def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):
     assert [v["kind"] for v in bad["violations"]] == ["false-report"], bad["violations"]
 
 
-def test_the_api_refuses_heirs_of_a_connection(world):
+def test_the_api_rejects_heirs_of_a_connection(world):
     neighbour(world)
     assert attack(world, "heirs").count("ok ") == 4
     still_well(world)
 
 
-def test_nonsense_on_the_attach_socket_harms_nobody(world):
+def test_invalid_messages_on_the_attach_socket_do_no_harm(world):
     neighbour(world)
     attack(world, "messages")
     still_well(world)
 
 
-def test_scribbles_over_ones_own_report_harm_nobody_else(world):
+def test_random_writes_to_the_own_report_page_harm_no_other_slice(world):
     neighbour(world)
     attack(world, "scribble")
     still_well(world)
     assert world.carve("run", "--memory", "1GiB", "--", LOAD, "--allocate", "512MiB").returncode == 0
 
 
-def test_charges_are_not_shed_by_claiming_to_be_another_program(world):
+def test_charges_cannot_be_dropped_by_pretending_to_be_another_program(world):
     neighbour(world)
     attack(world, "shedding")
     still_well(world)
 
 
-def test_the_bytes_of_the_dead_are_free_within_milliseconds(world):
+def test_the_bytes_of_dead_processes_are_free_within_milliseconds(world):
     print(attack(world, "reclaim"))
 
 
-def test_unmanaged_processes_are_no_slices_but_are_seen(world):
+def test_unmanaged_processes_are_reported_but_not_as_slices(world):
     neighbour(world)
     environment = {"SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}
     unmanaged = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "30"], env={**os.environ, **environment},
                                 stdout=subprocess.DEVNULL)
     try:
         assert until(lambda: any(str(unmanaged.pid) in s for s in world.json("devices")["devices"][0]["unmanaged_processes"]))
-        # Its context is seen first, its memory later.
+        # The process's context is seen first, and its memory later.
         assert until(lambda: world.json("devices")["devices"][0]["used_outside_slices_bytes"] >= 512 << 20), world.json("devices")
         assert "used outside of slices" in world.carve("top", "--once").stdout
         assert any("audit" in c["name"] for c in world.json("doctor")["checks"])
@@ -188,7 +189,7 @@ def post(path, body, method="POST"):
     (post("/v1/slices/%2e%2e/enter", b"{}"), "404", "no slice"),
     (b"GET /v1/version HTTP/1.1\r\nX: " + b"y" * 9000 + b"\r\n\r\n", "431", "8192"),
 ])
-def test_a_hostile_request_gets_a_problem_and_nothing_changes(world, request_, status, says):
+def test_a_hostile_request_gets_a_problem_document_and_changes_nothing(world, request_, status, says):
     answer = talk(world, request_)
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status}".encode()), answer[:300]
@@ -196,7 +197,7 @@ def test_a_hostile_request_gets_a_problem_and_nothing_changes(world, request_, s
     assert world.slices() == {} and world.process.poll() is None
 
 
-def test_slow_and_silent_callers_do_not_hold_up_the_others(world):
+def test_slow_and_silent_callers_do_not_block_others(world):
     silent = [socket.socket(socket.AF_UNIX) for _ in range(100)]
     for s in silent:
         s.connect(str(world.socket))

@@ -1,5 +1,5 @@
-"""Hostile peers of the controller's TCP port: slow ones, thousands of them, garbage, forged names, wrong tokens. After each the controller
-answers a good client, and its memory is bounded."""
+"""Hostile peers of the controller's TCP port: slow ones, thousands of them, garbage, forged names, wrong
+tokens. After each attack the controller must answer a good client, and its memory must be bounded."""
 import contextlib
 import json
 import pathlib
@@ -18,11 +18,11 @@ from support.over_unix import asked
 CONNECTIONS = 10_000
 FROM_ONE_ADDRESS = 128
 TABLE = 1000
-MAX_GROWTH = 128 * MiB  # 64 MiB of requests that are not complete, and what each connection needs.
+MAX_GROWTH = 128 * MiB  # 64 MiB of incomplete requests, and the memory of each connection.
 
 
 class Target(Controller):
-    """A controller with a TCP port and a good client of it, whose address is 127.0.0.1."""
+    """A controller with a TCP port and a good client, whose address is 127.0.0.1."""
 
     def __init__(self, world, *arguments, trusted=None):
         super().__init__({"n1": world}, "--listen", "127.0.0.1:0", *arguments)
@@ -33,14 +33,14 @@ class Target(Controller):
         self.before = self.memory()
 
     def memory(self):
-        """The most bytes that the process ever had in memory."""
+        """Returns the peak memory of the process."""
         return int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{self.process.pid}/status").read_text())[1]) << 10
 
     def descriptors(self):
         return len(list(pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def peer(self, source="127.0.0.2"):
-        """A connection from this address; none if it is refused at once."""
+        """Returns a connection from this address, or none if it is refused immediately."""
         s = socket.socket()
         s.bind((source, 0))
         s.settimeout(20)
@@ -51,7 +51,7 @@ class Target(Controller):
         return None
 
     def exchange(self, request, source="127.0.0.2"):
-        """What the controller answers to these bytes, up to its end of the connection."""
+        """Returns the controller's answer to these bytes, up to the end of the connection."""
         out = b""
         with self.peer(source) as s, contextlib.suppress(ConnectionError):
             s.sendall(request)
@@ -114,7 +114,7 @@ def close(peers):
     b"POST /v1/documents HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 400_000,
     b"POST /v1/documents HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n" + b"x" * 0x20000,
 ], ids=["silent", "one byte", "slow header", "slow body", "slow chunk"])
-def test_peers_that_fill_the_table_and_never_finish_a_request_give_way(target, begin):
+def test_peers_that_fill_the_table_without_finishing_a_request_are_dropped(target, begin):
     peers = []
     for source in addresses(TABLE // 125 + 1):
         for _ in range(125):
@@ -153,7 +153,7 @@ def ended(s):
     return True
 
 
-def test_ten_thousand_connections_from_many_addresses(target):
+def test_ten_thousand_connections_from_many_addresses_do_no_harm(target):
     held = []
     for n, source in enumerate(addresses(CONNECTIONS // 100)):
         held += [s for s in (target.peer(source) for _ in range(100)) if s]
@@ -167,7 +167,7 @@ def test_ten_thousand_connections_from_many_addresses(target):
     target.assert_unharmed()
 
 
-def test_watchers_that_do_not_read_are_closed_and_the_others_see_every_change(target):
+def test_watchers_that_do_not_read_are_closed_and_others_get_every_change(target):
     watch = target.request("Authorization: Bearer " + target.token, line="GET /v1/watch")
     slow = [target.peer() for _ in range(60)]
     for s in slow:
@@ -216,12 +216,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("request_, status", [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
-def test_a_hostile_request_is_refused(target, request_, status):
+def test_a_hostile_request_is_rejected(target, request_, status):
     assert target.status(request_) == status
     target.assert_unharmed()
 
 
-def test_garbage_behind_a_good_request_ends_the_connection_after_its_answer(target):
+def test_garbage_after_a_good_request_ends_the_connection_after_the_answer(target):
     for garbage in (b"\0" * 100, b"GET", b"\r\n\r\n\r\n" + b"\xff" * 9000):
         good = b"GET /v1/services HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
         assert target.exchange(good + garbage).startswith(b"HTTP/1.1 401 ")
@@ -240,7 +240,7 @@ def test_random_bytes_do_no_harm(target):
     assert json.loads(asked(target.socket, "/v1/services")[2])["items"] == []
 
 
-def test_wrong_tokens_close_an_address_and_no_other(target):
+def test_wrong_tokens_block_only_their_own_address(target):
     def tries(source, secret):
         return target.status(target.request("Authorization: Bearer " + secret), source)
     statuses = [tries("127.0.0.9", f"wrong-{i}") for i in range(20)]
@@ -256,7 +256,7 @@ def what_may_change(target):
     return [(s["metadata"]["name"], s["metadata"]["generation"], s["spec"]) for s in services], asked(target.socket, "/v1/tokens")[2]
 
 
-def test_a_flood_of_changes_without_a_right_changes_nothing(target):
+def test_a_flood_of_unauthorized_changes_changes_nothing(target):
     wanted = json.dumps({"name": "v", "role": "viewer", "account": "root"})
     viewer = json.loads(asked(target.socket, "/v1/tokens", "POST", wanted)[2])["token"]
     document = json.dumps({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "a"},
@@ -289,7 +289,7 @@ def encrypted(world):
     t.end()
 
 
-def test_garbage_instead_of_tls(encrypted):
+def test_garbage_instead_of_tls_does_no_harm(encrypted):
     dice = random.Random(3)
     greeting = bytes.fromhex("16030100a5010000a10303")
     for bytes_ in (b"GET / HTTP/1.1\r\n\r\n", bytes(5000), greeting + bytes(160), greeting + dice.randbytes(160), dice.randbytes(5000),

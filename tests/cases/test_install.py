@@ -1,4 +1,4 @@
-"""The result of `cmake --install` is complete: it runs from any folder and needs only glibc 2.36."""
+"""The result of `cmake --install` must be complete, run from any folder, and need only glibc 2.36."""
 import json
 import os
 import pathlib
@@ -22,7 +22,7 @@ def prefix():
     shutil.rmtree(folder)
 
 
-def test_an_installed_release_runs_from_where_it_lies(prefix):
+def test_an_installed_release_runs_from_its_folder(prefix):
     world = Agent("a10x1", build=pathlib.Path(prefix))
     try:
         done = world.carve("run", "--memory", "2GiB", "--", f"{prefix}/bin/carve-load", "--allocate", "3GiB", "--no-touch")
@@ -34,7 +34,7 @@ def test_an_installed_release_runs_from_where_it_lies(prefix):
         world.end()
 
 
-def test_completion_is_installed_where_shells_look(prefix):
+def test_completion_is_installed_where_shells_search(prefix):
     assert "complete " in open(f"{prefix}/share/bash-completion/completions/carve").read()
     assert os.path.exists(f"{prefix}/share/fish/vendor_completions.d/carve.fish")
 
@@ -46,7 +46,7 @@ def test_bash_completes_the_options_of_the_controller(prefix):
 
 
 @pytest.mark.parametrize("unit", ["carved.service", "carve-controller.service", "carve-kubelet.service"])
-def test_a_unit_starts_an_installed_program_with_options_that_it_has(prefix, unit):
+def test_a_unit_starts_an_installed_program_with_valid_options(prefix, unit):
     text = pathlib.Path(prefix, "lib/systemd/system", unit).read_text()
     (line,) = re.findall(r"^ExecStart=(.*)$", text, re.M)
     program, *words = line.split()
@@ -69,7 +69,7 @@ def test_bash_completes_verbs_and_options(prefix):
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--memory\n"
 
 
-def test_bash_completes_the_words_of_an_option(prefix):
+def test_bash_completes_the_values_of_an_option(prefix):
     script = f"source {prefix}/share/bash-completion/completions/carve; " \
              "COMP_WORDS=(carve node set --policy g); COMP_CWORD=4; _carve; echo ${COMPREPLY[*]}; " \
              "COMPREPLY=(); COMP_WORDS=(carve trace -o t); COMP_CWORD=3; _carve; echo ${COMPREPLY[*]}"
@@ -93,7 +93,7 @@ def test_bash_completes_the_options_of_the_agent(prefix, words, completed):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_needs_glibc_alone_and_none_newer_than_2_36(prefix, program):
+def test_a_program_needs_only_glibc_and_none_newer_than_2_36(prefix, program):
     needed = subprocess.run(["readelf", "-dW", f"{prefix}/bin/{program}"], capture_output=True, text=True).stdout
     libraries = set(re.findall(r"NEEDED.*\[(.*)\]", needed))
     assert libraries <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, libraries
@@ -102,6 +102,6 @@ def test_a_program_needs_glibc_alone_and_none_newer_than_2_36(prefix, program):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_every_program_explains_itself(prefix, program):
+def test_every_program_prints_its_help(prefix, program):
     done = subprocess.run([f"{prefix}/bin/{program}", "--help"], capture_output=True, text=True)
     assert done.returncode == 0 and len(done.stdout) > 200

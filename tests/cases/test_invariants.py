@@ -1,5 +1,5 @@
-"""Three invariants, seen from outside over many tries: an endpoint serves no other program, nothing uses a device outside of slices,
-and what cannot fit changes nothing.
+"""Tests three invariants from outside in many tries: an endpoint serves no other program, nothing uses a
+device outside of slices, and a request that cannot fit changes nothing.
 """
 import collections
 import contextlib
@@ -25,7 +25,7 @@ SEED = int(os.environ.get("CARVE_SEED", "1"))
 
 
 class Strangers:
-    """Another user's servers: whoever asks them gets "stranger"."""
+    """Servers of another user, which answer every request with "stranger"."""
 
     def __init__(self):
         self.sockets, self.ends = {}, False
@@ -38,7 +38,7 @@ class Strangers:
         try:
             listener.bind(("127.0.0.1", port))
         except OSError:
-            return listener.close()  # It is in use.
+            return listener.close()  # The port is in use.
         listener.listen()
         self.sockets[port] = listener
         threading.Thread(target=self.serve, args=(listener,), daemon=True).start()
@@ -65,18 +65,20 @@ def replicas_of(services, name):
 
 
 def kill_replicas(services, name, strangers):
-    """Kills the programs of the service, and strangers take their ports at once; returns its replicas as they were."""
+    """Kills the programs of the service and immediately starts foreign servers on their ports. Returns the
+    replicas as they were before."""
     before = replicas_of(services, name)
     for slice_, replica in before.items():
         for process in services.agent.show(slice_)["processes"]:
-            with contextlib.suppress(ProcessLookupError):  # A program that is retired may have ended.
+            with contextlib.suppress(ProcessLookupError):  # A retired program may have ended.
                 os.kill(process["pid"], signal.SIGKILL)
         strangers.take(replica["port"])
     return before
 
 
 def are_seen_to_end(services, name, killed):
-    """Whether the controller knows that these programs have ended. It may have started their replicas again."""
+    """Returns whether the controller knows that these programs have ended. It may already have restarted
+    their replicas."""
     now = replicas_of(services, name)
     return all(slice_ not in now or now[slice_]["state"] != "Ready" or now[slice_].get("restarts", 0) > replica.get("restarts", 0)
                for slice_, replica in killed.items())
@@ -92,8 +94,9 @@ def request_until(ended, name, endpoint, answers):
 
 
 @with_proxy
-def test_an_endpoint_serves_its_own_programs_only(services):
-    """Replicas are killed, restarted and scaled, and another user's servers take the ports that they leave and those that come next."""
+def test_an_endpoint_serves_only_its_own_programs(services):
+    """Replicas are killed, restarted and scaled, while another user's servers take the ports that become free
+    and the ports that will be used next."""
     chance, names, ports = random.Random(SEED), ("red", "green", "blue"), services.folder / "ports"
     for name in names:
         command = f"echo $PORT >> {ports}; cd $(mktemp -d) && echo {name} > index.html && exec python3 -m http.server $PORT --bind 127.0.0.1"
@@ -102,7 +105,7 @@ def test_an_endpoint_serves_its_own_programs_only(services):
                                  "readiness": {"httpGet": {"path": "/"}}}})
     endpoints = {name: services.running(name)["endpoint"] for name in names}
     answers, ended, strangers = collections.Counter(), threading.Event(), Strangers()
-    kills = reached = 0  # Requests that reached a stranger before the controller had seen the end.
+    kills = reached = 0  # Requests that reached a foreign server before the controller noticed the end.
     clients = [threading.Thread(target=request_until, args=(ended, name, endpoint, answers)) for name, endpoint in endpoints.items()]
     for client in clients:
         client.start()
@@ -111,11 +114,12 @@ def test_an_endpoint_serves_its_own_programs_only(services):
             name = chance.choice(names)
             action = chance.choice(("kill", "restart", "scale"))
             if action == "kill":
-                services.running(name)  # No replica of an earlier turn begins meanwhile.
+                services.running(name)  # No replica of an earlier round starts meanwhile.
                 before = answers[name, "stranger"]
                 killed = kill_replicas(services, name, strangers)
                 kills += 1
-                # Until the controller has seen the end, connections go to whoever takes the port: SECURITY.md names this time.
+                # Until the controller has noticed the end, connections go to any program on the port.
+                # SECURITY.md documents this interval.
                 assert until(lambda name=name, killed=killed: are_seen_to_end(services, name, killed), 30), services.service(name)
                 reached += answers[name, "stranger"] - before
             elif action == "restart":
@@ -137,7 +141,8 @@ def test_an_endpoint_serves_its_own_programs_only(services):
         strangers.end()
     assert strangers.sockets, "no stranger got a port"
     assert {text for (name, text) in answers if text not in (name, "none", "stranger")} == set(), answers
-    # Once the controller has seen an end, only the request that was under way may have reached the stranger.
+    # Once the controller has noticed an end, only the request that was in progress may have reached the
+    # foreign server.
     total = sum(count for (name, text), count in answers.items() if text == "stranger")
     assert total - reached <= kills, (kills, reached, answers)
     print(f"{kills} kills, {reached} requests reached a stranger before the end was seen")
@@ -163,7 +168,8 @@ ANNOTATIONS = [{}, {"gpu-memory": "4000"}, {"gpu-fraction": "0.5"}, {"nvidia.com
 
 
 def test_nothing_uses_a_device_outside_of_slices(world, services):
-    """Pods that request a GPU in every way, or in none, and load 3 GiB: the driver's processes are those of slices."""
+    """Pods that request a GPU in every way or not at all and allocate 3 GiB: all of the driver's processes
+    must belong to slices."""
     simulated = {"SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     free = [{"name": key, "value": value} for key, value in simulated.items()]
     outcomes = collections.Counter()
@@ -177,10 +183,10 @@ def test_nothing_uses_a_device_outside_of_slices(world, services):
         assert done.returncode in (0, 1) and (done.returncode == 0 or done.stderr), done
         if done.returncode != 0:
             continue
-        # It runs in a slice, or it has ended without a device.
+        # The program runs in a slice, or it has ended without a device.
         assert until(lambda: used(world) or services.service(name)["status"].get("restarts", 0) >= 1
                      or services.service(name)["status"]["phase"] in ("Succeeded", "Failed"), 60), services.service(name)
-        # Some programs fail and are started again, so one may begin or end between two looks.
+        # Some programs fail and are restarted, so one may start or end between two observations.
         before, found = in_slices(world), used(world)
         outside = found - before - in_slices(world)
         assert not outside & used(world), (name, request, annotations)
@@ -195,14 +201,15 @@ def in_slices(world):
 
 
 def used(world):
-    """Returns the processes that the driver has on its devices, but for the agent's."""
+    """Returns the processes that the driver reports on its devices, except the agent's."""
     devices = json.loads(subprocess.run([BUILD / "bin/carve-sim", "show", world.folder / "state/sim", "-o", "json"], capture_output=True,
                                         text=True, check=True).stdout)["devices"]
     return {process["pid"] for device in devices for process in device["contexts"]} - {world.process.pid}
 
 
-def test_what_cannot_fit_changes_nothing(world, jobs):
-    """Two devices with a service, a slice and a job; then updates, services and jobs that are too large, in every verb."""
+def test_a_request_that_cannot_fit_changes_nothing(world, jobs):
+    """Two devices have a service, a slice and a job; then every verb is used with updates, services and jobs
+    that are too large."""
     jobs.queue()
     service = {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "kept"},
                "spec": {"replicas": 2, "gpu": {"memory": "8GiB", "share": "40%"}, "run": {"command": ["sleep", "600"]}}}
@@ -221,7 +228,7 @@ def test_what_cannot_fit_changes_nothing(world, jobs):
     def document(**gpu):
         return {**service, "spec": {**service["spec"], "gpu": {"memory": "8GiB", "share": "40%", **gpu}}}
     def is_steady():
-        """Whether the programs that were started a moment ago are seen."""
+        """Returns whether the programs that were just started are seen."""
         seen = state()
         return seen == state() and all(pids for *_, pids in seen["slices"].values()) and all(
             replica[1] in ("Running", "Ready") for replica in seen["replicas"])
@@ -244,4 +251,4 @@ def test_what_cannot_fit_changes_nothing(world, jobs):
         assert message, n
         assert state() == before, (n, message)
     assert jobs.phase(running) == "Running"
-    jobs.becomes(jobs.submit(*mgpu(10, 1000), "--", "true"), "Succeeded")  # Nothing blocks the queue.
+    jobs.becomes(jobs.submit(*mgpu(10, 1000), "--", "true"), "Succeeded")  # The queue is not blocked.

@@ -1,4 +1,5 @@
-"""kill -9 of a custom job's tasks and supervisors, of the controller and of the agent, at random moments of a seed."""
+"""Kills (kill -9) a custom job's tasks and supervisors, the controller and the agent at random moments that
+are drawn from a seed."""
 import random
 import sys
 
@@ -17,8 +18,9 @@ TASK = "import os, time; time.sleep(0.5 + 0.3 * int(os.environ['CARVE_TASK_INDEX
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_kills_at_random_moments(jobs, retries):
-    """Each job has a defined phase, its slices come back, and its invoice is the sum over its usage records."""
+def test_jobs_survive_kills_at_random_moments(jobs, retries):
+    """Each job has a defined phase, its slices are released, and its invoice is the sum over its usage
+    records."""
     begin(jobs)
     jobs.queue()
     victims = VICTIMS if retries == 0 else {victim: {"Succeeded"} for victim in VICTIMS}

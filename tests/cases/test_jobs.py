@@ -1,4 +1,5 @@
-"""Queues and custom jobs: all slices or none, phases, logs, exit statuses, retries, deadlines, and kills of the controller."""
+"""Tests queues and custom jobs: all slices or none, phases, logs, exit statuses, retries, deadlines, and
+kills of the controller."""
 import json
 import random
 import sys
@@ -37,7 +38,7 @@ def test_a_task_whose_quota_refused_memory_says_so(jobs):
 
 
 def test_each_task_sees_one_device_of_its_size(jobs):
-    """S4-12 with the vendor's own text: three tasks, each with 1000 MiB, which is not rounded (S4-6, S4-7)."""
+    """S4-12 with the vendor's own text: three tasks with 1000 MiB each, which is not rounded (S4-6, S4-7)."""
     jobs.carve("apply", "-f", EXAMPLES / "queue.yaml")
     out = jobs.submit("--tasks", 3, "--params", EXAMPLES / "job.sql", "--wait", *python(SEES))
     name, *lines = out.splitlines()
@@ -56,14 +57,14 @@ def test_each_task_sees_one_device_of_its_size(jobs):
     assert "Admitted" in events and "JobSucceeded" in events
 
 
-def test_the_exit_status_of_a_task_is_that_of_submit(jobs):
+def test_submit_exits_with_the_exit_status_of_the_task(jobs):
     jobs.queue()
     out = jobs.submit("--wait", *mgpu(), *python("import sys; print('bye'); sys.exit(7)"), status=7)
     assert "bye" in out and "Failed: task 0: exit status 7" in out
     jobs.all_slices_end()
 
 
-def test_a_task_is_tried_again(jobs):
+def test_a_failed_task_is_retried(jobs):
     jobs.queue()
     tried = jobs.folder / "tried"
     name = jobs.submit("--retries", 1, *mgpu(), *python(
@@ -73,7 +74,7 @@ def test_a_task_is_tried_again(jobs):
 
 
 def test_each_line_of_a_job_is_printed(jobs):
-    """More than a stream holds, and lines that are written just before the end."""
+    """Prints more lines than a stream can hold, and lines just before the end."""
     jobs.queue()
     out = jobs.submit("--wait", *mgpu(), "--", "sh", "-c", "seq 1 200000; echo RESULT=42")
     name, *lines = out.splitlines()
@@ -83,7 +84,7 @@ def test_each_line_of_a_job_is_printed(jobs):
     assert jobs.carve("logs", f"job/{name}", "--tail", 0) == ""
 
 
-def test_a_name_is_submitted_once(jobs):
+def test_a_name_can_be_submitted_only_once(jobs):
     jobs.queue()
     jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"))
     assert "exit status 0" in jobs.carve("logs", "nightly"), "a name alone is also a job's"
@@ -94,8 +95,8 @@ def test_a_name_is_submitted_once(jobs):
     assert "job nightly already exists" in again and "carve delete job/nightly, or give another --name" in again
 
 
-def test_files_that_are_no_documents_are_refused(jobs):
-    """A folder, and a document of another API whose kind has the same name."""
+def test_files_that_are_not_documents_are_rejected(jobs):
+    """These are a folder, and a document of another API whose kind has the same name."""
     for words in (("apply", "-f"), ("delete", "-f"), ("render", "-f"), ("explain", "-f"), ("eas", "create"), ("submit", "custom", "-q", "q", "--params")):
         assert f"carve: {jobs.folder}: cannot be read: it is a directory; use a file" in jobs.carve(*words, jobs.folder, "--", "true", status=1)
     other = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "pi"}, "spec": {"template": {"spec": {"containers": []}}}}
@@ -103,8 +104,9 @@ def test_files_that_are_no_documents_are_refused(jobs):
     assert "apiVersion: is required; a Carve Queue has carve.dev/v1" in jobs.apply({"kind": "Queue", "metadata": {"name": "q"}}, status=1)
 
 
-def test_a_job_that_does_not_fit_waits_whole_and_says_why(jobs):
-    """All slices or none: two tasks of 60 % and 15 GiB fit on two devices, three do not; the job behind waits too."""
+def test_a_job_that_does_not_fit_waits_as_a_whole_and_shows_why(jobs):
+    """All slices or none: two tasks of 60 % and 15 GiB fit on two devices but three do not, and the job
+    behind waits too."""
     jobs.queue()
     first = jobs.submit("--tasks", 2, *mgpu(60, 15000), *python(WAITS))
     jobs.becomes(first, "Running")
@@ -123,7 +125,7 @@ def test_a_job_that_does_not_fit_waits_whole_and_says_why(jobs):
     jobs.all_slices_end()
 
 
-def test_backfill_lets_a_job_pass_that_does_not_delay_the_head(jobs):
+def test_backfill_lets_a_job_pass_that_does_not_delay_the_first_one(jobs):
     jobs.queue(backfill=True)
     first = jobs.submit("--tasks", 2, "--deadline", "1h", *mgpu(60, 15000), *python(WAITS))
     jobs.becomes(first, "Running")
@@ -135,8 +137,8 @@ def test_backfill_lets_a_job_pass_that_does_not_delay_the_head(jobs):
     jobs.becomes(head, "Succeeded")
 
 
-def test_a_lent_quota_comes_back(jobs):
-    """`own` may always get one device again: the job of `other` that waits beyond its quota is not before it."""
+def test_a_lent_quota_is_returned(jobs):
+    """`own` can always get one device back: the job of `other` that waits beyond its quota is not served first."""
     jobs.queue("own", quota={"devices": 1})
     jobs.queue("other")
     lent = [jobs.submit(*mgpu(99, 20000), *python(WAITS), queue="other") for _ in range(2)]
@@ -157,7 +159,8 @@ WHOLE = (*MGPU, *python(WAITS))
 
 
 def test_a_gpu_queue_and_an_mgpu_queue_lend_devices_to_each_other(jobs):
-    """Each may always get one of the two devices again; what the other has of it comes back when its jobs end, none of which is stopped."""
+    """Each queue can always get one of the two devices back: what the other queue uses of it is returned when
+    its jobs end, and no job is stopped."""
     jobs.queue("whole", gpu="gpu", quota={"devices": 1})
     jobs.queue("parts", quota={"devices": 1})
 
@@ -166,7 +169,7 @@ def test_a_gpu_queue_and_an_mgpu_queue_lend_devices_to_each_other(jobs):
 
     parts = [jobs.submit(*mgpu(30, 4096), *python(WAITS), queue="parts") for _ in range(6)]
     for name in parts:
-        jobs.becomes(name, "Running")  # Three on each device: one of them is lent.
+        jobs.becomes(name, "Running")  # Three on each device, of which one is lent.
     whole = jobs.submit(*WHOLE, queue="whole")
     more = jobs.submit(*mgpu(30, 4096), *python(WAITS), queue="parts")
     assert until(lambda: "quota" in jobs.job(more)["status"]["reason"]), jobs.job(more)["status"]
@@ -177,7 +180,7 @@ def test_a_gpu_queue_and_an_mgpu_queue_lend_devices_to_each_other(jobs):
         jobs.becomes(name, "Cancelled")
     assert jobs.phase(whole) == "Queued" and jobs.phase(more) == "Queued"
     jobs.carve("cancel", lent[2])
-    jobs.becomes(whole, "Running")  # The last one of that device has ended.
+    jobs.becomes(whole, "Running")  # The last job on that device has ended.
     assert device(whole) == device(parts[0]) and jobs.phase(more) == "Queued"
     assert [jobs.phase(name) for name in parts if name not in lent] == ["Running"] * 3
 
@@ -198,7 +201,7 @@ def test_a_gpu_queue_and_an_mgpu_queue_lend_devices_to_each_other(jobs):
     jobs.all_slices_end()
 
 
-def test_limits_of_a_queue(jobs):
+def test_a_queue_has_limits(jobs):
     jobs.queue(maxRunning=1)
     first = jobs.submit(*mgpu(), *python(WAITS))
     second = jobs.submit("--priority", -1, *mgpu(), *python("pass"))
@@ -212,7 +215,7 @@ def test_limits_of_a_queue(jobs):
     assert jobs.phase(urgent) == "Succeeded"
 
 
-def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
+def test_jobs_that_a_queue_does_not_allow_are_rejected_at_submission(jobs):
     """S4-2, S4-5, S4-15, S4-16; the messages are in the table of engines/engine_pods_test.cc."""
     jobs.queue("whole", gpu="gpu")
     jobs.queue("strict", strict=True)
@@ -234,7 +237,7 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     assert "strict" in jobs.carve("get", "queues")
 
 
-def test_a_job_that_can_never_start_is_refused_and_blocks_nobody(jobs):
+def test_a_job_that_can_never_start_is_rejected_and_blocks_no_other_job(jobs):
     jobs.queue()
     out = jobs.submit("--tasks", 8, *mgpu(), *python("pass"), status=1)
     assert "all devices have room for 6 of the job's 8 slices" in out
@@ -272,8 +275,9 @@ def test_a_deadline_ends_a_job_and_a_time_to_live_removes_it(jobs):
 LEAVES = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session=True).pid)"
 
 
-def test_what_a_task_leaves_behind_ends_with_its_slice(jobs):
-    """The driver of Spark leaves its Python behind when its JVM is killed; the slice would live as long."""
+def test_processes_that_a_task_leaves_behind_end_with_its_slice(jobs):
+    """Spark's driver leaves its Python process behind when its JVM is killed; the slice would live as long as
+    that process."""
     jobs.queue()
     name, printed = jobs.submit("--wait", *mgpu(), *python(LEAVES)).splitlines()
     assert jobs.phase(name) == "Succeeded"
@@ -282,7 +286,7 @@ def test_what_a_task_leaves_behind_ends_with_its_slice(jobs):
     assert until(lambda: left not in dict(processes_of(name)), 10), (printed, processes_of(name))
 
 
-def test_a_key_that_is_given_twice_has_the_last_value(jobs):
+def test_the_last_value_of_a_repeated_key_is_used(jobs):
     jobs.queue()
     conf = ("--conf", "emr.serverless.mgpu.core=40", "--conf", "emr.serverless.mgpu.core=35")
     out = jobs.submit("--params", EXAMPLES / "job.sql", *conf, *python("pass"))
@@ -301,7 +305,7 @@ def test_a_killed_task_fails_and_its_slice_ends(jobs):
     jobs.all_slices_end()
 
 
-def test_a_deleted_job_ends_first(jobs):
+def test_the_programs_of_a_deleted_job_end_before_it_is_removed(jobs):
     jobs.queue()
     name = jobs.submit(*mgpu(), *python(WAITS))
     jobs.becomes(name, "Running")
@@ -312,8 +316,9 @@ def test_a_deleted_job_ends_first(jobs):
     jobs.carve("delete", "queue/train")
 
 
-def test_a_controller_that_is_killed_goes_on_where_it_was(jobs):
-    """Kills at random moments while jobs are submitted and run: each task runs once, and nothing is left."""
+def test_a_killed_controller_continues_where_it_was(jobs):
+    """Kills the controller at random moments while jobs are submitted and run. Each task must run once, and
+    nothing may be left."""
     jobs.queue()
     log = jobs.folder / "ran"
     chance = random.Random(7)
@@ -329,7 +334,7 @@ def test_a_controller_that_is_killed_goes_on_where_it_was(jobs):
         assert jobs.becomes(name, "Succeeded", "Failed", "Lost")["phase"] == "Succeeded", jobs.job(name)
     assert sorted(log.read_text().split()) == sorted(f"{name}{task}" for name in names for task in (0, 1))
     out, error = waiting.communicate(timeout=60)
-    assert waiting.returncode in (0, 1), (out, error)  # 1: the controller was away when the job was submitted.
+    assert waiting.returncode in (0, 1), (out, error)  # 1 if the controller was down at the submission.
     jobs.all_slices_end()
 
 
@@ -340,8 +345,8 @@ def test_a_job_is_rendered_for_kubernetes_and_not_submitted(jobs):
     assert jobs.items() == []
 
 
-def test_a_block_that_was_pasted_as_one_line_is_refused(jobs):
-    """The comment at its begin swallows every parameter."""
+def test_a_block_pasted_as_one_line_is_rejected(jobs):
+    """The comment at the beginning would swallow every parameter."""
     jobs.queue()
     path = jobs.folder / "flat.sql"
     path.write_text((EXAMPLES / "job.sql").read_text().replace("\n", " "))
@@ -359,8 +364,9 @@ def test_a_job_without_a_gpu_has_no_slice(jobs):
     assert status["phase"] == "Succeeded" and status["slices"] == 0 and status["gpu"] == ""
 
 
-def test_labels_alone_of_an_applied_object_change(jobs):
-    """`carve apply` of a document with other labels, and `carve label`, for a job that runs and for what is next to it."""
+def test_the_labels_of_an_applied_object_can_change_without_its_spec(jobs):
+    """`carve apply` of a document with other labels, and `carve label`, for a running job and for other
+    objects."""
     jobs.queue()
     documents = [
         {"kind": "Queue", "spec": {"weight": 2}},

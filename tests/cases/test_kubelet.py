@@ -1,4 +1,5 @@
-"""carve-kubelet next to a real agent: from kubelet's slot to a container's slice, and what survives whose death."""
+"""Tests carve-kubelet with a real agent: from kubelet's slot to a container's slice, and what survives the
+death of each program."""
 import json
 import os
 import subprocess
@@ -22,7 +23,7 @@ def node():
 
 
 def start_container(node, slot, *words):
-    """A program as the slot's CDI file would have it, without a container around it."""
+    """Starts a program with the settings of the slot's CDI file, but without a container."""
     environment = {**os.environ, "CARVE_SOCKET": str(node.attach_socket(slot)), "SIMGPU_DIR": str(node.agent.folder / "state/sim"),
                    "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     command = f"export LD_PRELOAD={BUILD}/lib/carve/libcarve.so; exec {LOAD} --no-touch {' '.join(words)}"
@@ -47,7 +48,7 @@ def begin(node, pod, slot, memory=2 * GiB):
     return uid
 
 
-def test_the_node_says_what_the_agent_has(node):
+def test_the_node_advertises_the_capacity_of_the_agent(node):
     def ready():
         return any(c["type"] == "CarveReady" and c["status"] == "True" for c in node.ask("node")["status"].get("conditions", []))
     assert until(ready, 30), node.ask("node")
@@ -70,12 +71,13 @@ def test_a_slot_becomes_the_slice_that_was_placed(node):
     assert (slice_["slot"], slice_["holder"]["pod"]["uid"], slice_["parts"][0]["quota_bytes"]) == ("s017", uid, 2 * GiB)
     assert (node.folder / "cdi/carve.dev-slot_s017.json").exists() and node.attach_socket("s017").parent.is_dir()
     assert until(lambda: any(reason == "CarveSliceReady" and "granted 2 GiB on device 0" in note for reason, note in node.ask("events")))
-    # A container that runs without the attach directory is named, and is no proof for the slot.
+    # A container that runs without the attach directory is reported, and does not prove anything about the
+    # slot.
     program = start_container(node, "s017", "--allocate", "1GiB", "--seconds", "60")
     node.ask(f"container c1 {uid} main {program.pid}")
     assert until(lambda: any(reason == "CarveNotMounted" and ATTACHED_DIRECTORY in note for reason, note in node.ask("events")), 30)
     program.kill()
-    # The container starts again: the same slice.
+    # When the container starts again, it gets the same slice.
     assert node.ask("start s017") is None
     assert slice_of(node, "web-0")["name"] == slice_["name"]
     node.ask("remove web-0")
@@ -91,19 +93,19 @@ def test_new_amounts_in_the_annotation_reach_the_slice(node):
     assert slice_of(node, "web-0")["name"] == name and node.ask("start s017") is None
 
 
-def test_kubelets_order_is_not_that_of_the_pods(node):
+def test_pods_get_their_slices_whatever_order_kubelet_uses(node):
     for number, slot in ((0, "s003"), (2, "s001"), (1, "s002")):
         assert node.ask(f"allocate {slot}") == [f"carve.dev/slot={slot}"]
         node.place(f"p{number}", (number + 1) * GiB)
         node.ask(f"devices p{number} main {slot}")
-    node.ask("devices p0 main s003")  # Twice.
+    node.ask("devices p0 main s003")  # kubelet may call twice.
     for slot, memory in (("s002", 2), ("s001", 3), ("s003", 1)):
         assert node.ask(f"start {slot}") is None
         mine = [s for s in node.agent.slices().values() if s["slot"] == slot]
         assert [s["parts"][0]["quota_bytes"] for s in mine] == [memory * GiB]
 
 
-def test_what_was_not_placed_starts_nothing(node):
+def test_a_container_of_a_pod_that_was_not_placed_does_not_start(node):
     node.ask("pod bare -")
     node.ask("devices bare main s001")
     assert node.ask("start s001") == "pod a/bare was not placed by Carve: it has no annotation carve.dev/slices"
@@ -117,7 +119,7 @@ def test_what_was_not_placed_starts_nothing(node):
     assert until(lambda: len([1 for reason, _ in node.ask("events") if reason == "CarveRefused"]) == 3)
 
 
-def test_a_slot_goes_to_the_next_pod_when_the_one_before_is_gone(node):
+def test_a_slot_is_given_to_the_next_pod_when_the_previous_one_is_gone(node):
     begin(node, "first", "s017")
     name = slice_of(node, "first")["name"]
     node.place("second")
@@ -154,7 +156,7 @@ def test_a_kill_at_any_step_of_a_start_leaves_one_slice_or_none(node, victim):
         node.ask(f"devices {pod} main {slot}")
         starting = threading.Thread(target=node.ask, args=(f"start {slot} 5",))
         starting.start()
-        time.sleep(step * 0.002)  # A start takes some 10 ms. At whichever step it is killed, the same holds.
+        time.sleep(step * 0.002)  # A start takes about 10 ms.
         if victim == "carved":
             node.agent.process.kill()
             node.agent.process.wait()
@@ -171,7 +173,7 @@ def test_a_kill_at_any_step_of_a_start_leaves_one_slice_or_none(node, victim):
     assert device["granted_bytes"] == 10 * GiB and len(node.agent.slices()) == 10
 
 
-def test_without_an_api_server_containers_start_again_and_nothing_is_released(node):
+def test_containers_restart_without_an_api_server_and_nothing_is_released(node):
     begin(node, "web-0", "s017")
     name = slice_of(node, "web-0")["name"]
     node.ask("api off")

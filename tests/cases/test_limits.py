@@ -1,4 +1,4 @@
-"""Limits of CPU and memory of replicas: real cgroups, where the machine lets this user make them."""
+"""Tests CPU and memory limits of replicas with real cgroups, if this user may create them."""
 import json
 import pathlib
 import re
@@ -18,7 +18,7 @@ def document(command, name="demo", **spec):
 
 
 def limited(services, document_):
-    """Applies the document; skips the test if this machine does not enforce its limits."""
+    """Applies the document, or skips the test if this machine does not enforce its limits."""
     services.apply(document_)
     warnings = services.service("demo")["status"]["warnings"]
     if any(NOT_ENFORCED in warning for warning in warnings):
@@ -48,7 +48,7 @@ def program_of(services, name="demo"):
 
 
 @pytest.mark.parametrize("gpu", [None, {"memory": "1GiB"}], ids=["without a slice", "with a slice"])
-def test_the_limits_are_those_of_the_programs_cgroups(services, gpu):
+def test_the_programs_cgroups_have_the_limits(services, gpu):
     limited(services, document(["sleep", "1000"], cpu={"limit": "1500m"}, memory={"limit": "64MiB"}, **({"gpu": gpu} if gpu else {})))
     program, supervisor = program_of(services)
     cpu, memory = cgroup_of(program, "cpu"), cgroup_of(program, "memory")
@@ -64,7 +64,7 @@ def test_the_limits_are_those_of_the_programs_cgroups(services, gpu):
     assert until(lambda: not cpu.exists() and not memory.exists(), 60, 0.05), "they are removed with the replica"
 
 
-def test_a_replica_that_its_memory_limit_kills_says_so(services):
+def test_a_replica_killed_by_its_memory_limit_reports_it(services):
     limited(services, document(["python3", "-c", "x = bytearray(256 << 20)"], memory={"limit": "64MiB"}))
 
     def last_exit():
@@ -77,7 +77,7 @@ def test_a_replica_that_its_memory_limit_kills_says_so(services):
     assert "its memory limit of 64 MiB was exceeded" in failed["message"]
 
 
-def test_a_controller_that_was_killed_leaves_no_cgroup(services):
+def test_a_killed_controller_leaves_no_cgroup_behind(services):
     limited(services, document(["sleep", "1000"], memory={"limit": "64MiB"}))
     program, _ = program_of(services)
     memory = cgroup_of(program, "memory")
@@ -87,14 +87,14 @@ def test_a_controller_that_was_killed_leaves_no_cgroup(services):
     assert until(lambda: not memory.exists(), 60, 0.05)
 
 
-def test_a_limit_that_is_not_enforced_is_a_warning(services):
+def test_a_limit_that_is_not_enforced_gives_a_warning(services):
     shown = services.apply(document(["sleep", "1000"], cpu={"limit": "1"}, memory={"limit": "1GiB"}))
     warnings = services.service("demo")["status"]["warnings"]
     for warning in warnings:
         assert re.match(r"(cpu|memory) limit: not enforced: ", warning) and warning in shown
 
 
-def test_a_request_for_more_cores_than_the_node_has_is_refused_with_the_figures(services):
+def test_a_request_for_more_cores_than_the_node_has_is_rejected_with_the_figures(services):
     assert until(lambda: services.json("/v1/nodes/n1")["status"]["cpuMilli"], 60, 0.1)
     cores = services.json("/v1/nodes/n1")["status"]["cpuMilli"] // 1000
     refused = services.apply(document(["sleep", "1000"], gpu={"memory": "1GiB"}, cpu={"request": str(cores + 1)}), status=1)

@@ -1,4 +1,5 @@
-"""Manifests as other systems have them: which container runs, and which port a Service of a cluster gives."""
+"""Tests manifests written for other systems: which container runs, and which port a Kubernetes Service
+sets."""
 import json
 import shutil
 import urllib.request
@@ -43,8 +44,8 @@ def answer(services, name):
 
 
 @with_proxy
-def test_a_program_at_a_fixed_port_answers_before_and_after_an_update(services):
-    """The Service precedes the Deployment and has another name; the program reads no PORT."""
+def test_a_program_with_a_fixed_port_answers_before_and_after_an_update(services):
+    """The Service precedes the Deployment and has another name; the program does not read PORT."""
     for text in ("one", "two"):
         services.apply(texts(address("llm-service", "llm", "http"), deployment("llm", SERVE.format(text, 30000))), "--wait")
         assert answer(services, "llm") == text
@@ -54,12 +55,12 @@ def test_a_program_at_a_fixed_port_answers_before_and_after_an_update(services):
 
 
 @with_proxy
-def test_each_replica_of_a_program_that_reads_port_has_its_own(services):
+def test_each_replica_of_a_program_that_reads_port_has_its_own_port(services):
     services.apply(texts(deployment("llm", SERVE.format("many", "${PORT:-30000}"), replicas=2), address("a", "llm", 30000)), "--wait")
     assert answer(services, "llm") == "many"
 
 
-def test_what_no_service_of_a_cluster_can_give_is_refused_before_anything_runs(services):
+def test_a_kubernetes_service_that_cannot_be_served_is_rejected_before_anything_runs(services):
     fixed = texts(deployment("llm", SERVE.format("x", 30000), replicas=2), address("a", "llm", 30000))
     for verb in (("apply",), ("apply", "--dry-run"), ("render",)):
         path = services.folder / "document"
@@ -68,7 +69,7 @@ def test_what_no_service_of_a_cluster_can_give_is_refused_before_anything_runs(s
     assert services.items() == []
 
 
-def test_the_replicas_of_a_stateful_set_are_named_as_its_pods(world, services):
+def test_the_replicas_of_a_stateful_set_are_named_like_its_pods(world, services):
     document = deployment("binpack", "echo I am $HOSTNAME; exec sleep 600", replicas=2)
     document.update(kind="StatefulSet")
     document["spec"]["podManagementPolicy"] = "Parallel"
@@ -85,15 +86,15 @@ def test_the_replicas_of_a_stateful_set_are_named_as_its_pods(world, services):
     ("replicaCount: 1\nimage: {repository: x}\n", "replicaCount: these are the values of a Helm chart"),
     ("kind: Pod\nmetadata: {name: {{ .Release.Name }}}\n", "this is a template of a Helm chart"),
 ])
-def test_a_file_of_another_tool_is_named(services, text, message):
+def test_a_file_of_another_tool_is_recognized(services, text, message):
     for verb in (("apply", "-f"), ("render", "-f"), ("explain", "-f"), ("eas", "create")):
         path = services.folder / "document"
         path.write_text(text)
         assert message in services.carve(*verb, path, status=1)
 
 
-def test_a_request_that_carve_does_not_read_is_accepted_where_the_operator_allows_it(world):
-    """The program then runs without a slice, so it sees no device."""
+def test_an_unsupported_gpu_request_is_accepted_if_the_operator_allows_it(world):
+    """The program then runs without a slice and sees no device."""
     services = Services({"n1": world}, "--allow-unknown-gpu-requests")
     services.agent = world
     say = "echo seen=[$CUDA_VISIBLE_DEVICES]; sleep 600"

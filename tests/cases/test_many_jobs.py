@@ -1,5 +1,5 @@
-"""Many jobs that wait before a full queue of a running controller: what is listed, the limit, the decision after an end, kill -9.
-CARVE_LONG=1 makes them 10,000, the most that wait, in place of 300."""
+"""Many jobs wait in a full queue of a running controller. Tests the list, the limit, the decision after a job
+ends, and kill -9. CARVE_LONG=1 uses 10,000 jobs, the maximum of waiting jobs, instead of 300."""
 import json
 
 import pytest
@@ -12,7 +12,7 @@ from support.over_unix import OverUnix
 pytestmark = pytest.mark.usefixtures("own_network")
 WAITING = 10_000 if long_form else 300
 PAGE = 500
-RUNNING = 2  # One on each device.
+RUNNING = 2  # One job on each device.
 PARAMETERS = {"serverless.custom.job.gpu.enabled": "true", "serverless.custom.job.task.gpus": "1",
               "emr.serverless.mgpu.core": "99", "emr.serverless.mgpu.memory": "20000"}
 NO_CAPACITY = "node n1: devices 0, 1: 20000 MiB needed, 2731 MiB free"
@@ -24,11 +24,11 @@ def jobs(world):
     j.agent = world
     yield j
     print("--- the controller's log:\n" + j.log()[-8000:])
-    Controller.end(j)  # Thousands of jobs are not ended one by one: the end of the agent stops the slices.
+    Controller.end(j)  # Ends the agent's slices instead of thousands of jobs one by one.
 
 
 class Submitter:
-    """One connection that is kept."""
+    """A connection that is kept open."""
 
     def __init__(self, jobs):
         self.jobs, self.connection = jobs, OverUnix(jobs.socket)
@@ -59,7 +59,7 @@ def name_of(number):
 
 
 def waiting_are(submitter, first, last):
-    """Waits until exactly these jobs wait, each at its position with its reason."""
+    """Waits until exactly these jobs are waiting, each at its position and with its reason."""
     count = last - first + 1
     assert until(lambda: submitter.ask("GET", "/v1/queues/train")[1]["status"]["waiting"] == count, 120, 0.2)
 
@@ -88,7 +88,7 @@ def test_many_jobs_wait_and_survive_a_kill(jobs):
         status, answer = submitter.submit(last + 1)
         assert (status, answer["detail"]) == (429, "10000 jobs are waiting, the limit; submit again later")
     assert submitter.ask("POST", f"/v1/jobs/{name_of(0)}/cancel")[0] == 200
-    waiting_are(submitter, RUNNING + 1, last)  # One has ended, so the first one that waited has started.
+    waiting_are(submitter, RUNNING + 1, last)  # One job has ended, so the first waiting one has started.
     print(f"decision over {WAITING} waiting jobs: {figure(jobs, 'carve_queue_decision_seconds') * 1000:.1f} ms")
     jobs.kill()
     jobs.start()

@@ -1,4 +1,5 @@
-"""Metrics as Prometheus' own client reads them, on the API's socket and, if requested, on a loopback address; and the trace."""
+"""Tests the metrics, as read by Prometheus' own client, on the API's socket and, if requested, on a loopback
+address; also the trace."""
 import json
 import os
 import re
@@ -14,7 +15,7 @@ parser = pytest.importorskip("prometheus_client.parser", reason="prometheus_clie
 
 
 def families(text):
-    """Returns the metric families by name; the parser refuses text that is no exposition."""
+    """Returns the metric families by name. The parser rejects text that is not an exposition."""
     return {f.name: f for f in parser.text_string_to_metric_families(text)}
 
 
@@ -29,7 +30,7 @@ def begin(world, name, *options):
     assert until(lambda: world.slices().get(name, {"parts": [{"charged_bytes": 0}]})["parts"][0]["charged_bytes"] > GiB, 30)
 
 
-def test_prometheus_reads_what_the_api_says(world):
+def test_prometheus_reads_the_same_values_as_the_api(world):
     begin(world, "a", "--compute", "30%")
     status, kind, text = world.get("/metrics")
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
@@ -48,7 +49,7 @@ def test_prometheus_reads_what_the_api_says(world):
         assert all(s.name.endswith("_total") for s in family.samples) == (family.type == "counter"), family.name
 
 
-def test_counters_of_compute_only_grow(world):
+def test_compute_counters_never_decrease(world):
     begin(world, "a", "--compute", "30%")
     busy = lambda: value(families(world.get("/metrics")[2]), "carve_slice_compute_busy_seconds", slice="a")
     assert until(lambda: busy() > 0)
@@ -57,7 +58,7 @@ def test_counters_of_compute_only_grow(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="run as root this case also plays an ordinary user")
-def test_others_see_their_own_slices_alone(world):
+def test_other_users_see_only_their_own_slices(world):
     os.chmod(world.socket, 0o666)
     begin(world, "secret")
     ask = "import http.client, socket\nc = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX)\n" \
@@ -68,7 +69,7 @@ def test_others_see_their_own_slices_alone(world):
 
 
 @pytest.mark.devices("a10x1", "--metrics-listen", "127.0.0.1:0")
-def test_over_tcp_metrics_are_all_there_is(world):
+def test_only_metrics_are_served_over_tcp(world):
     begin(world, "a")
     (url,) = re.findall(r"metrics served at (http://127\.0\.0\.1:\d+/metrics)", (world.folder / "log").read_text())
     found = families(urllib.request.urlopen(url, timeout=10).read().decode())
@@ -80,14 +81,14 @@ def test_over_tcp_metrics_are_all_there_is(world):
     assert "a" in world.slices()
 
 
-def test_an_address_that_others_reach_is_opened_only_on_demand(world):
+def test_an_address_that_others_can_reach_is_opened_only_on_request(world):
     done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x1", "--state", world.folder / "other", "--socket", world.folder / "o",
                            "--metrics-listen", "0.0.0.0:0"],
                           capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and "--metrics-listen-any" in done.stderr
 
 
-def test_a_trace_says_who_ran_when(world):
+def test_a_trace_shows_which_slice_ran_when(world):
     for name in "a", "b":
         begin(world, name, "--compute", "40%")
     path = world.folder / "trace.json"
@@ -104,7 +105,7 @@ def test_a_trace_says_who_ran_when(world):
     assert json.loads(world.carve("trace", "-o", "json").stdout)["traceEvents"], "the form that other verbs have"
     assert any(e["name"] == "process_name" and e["args"]["name"].startswith("device 0: NVIDIA A10") for e in events)
     assert all(0 <= e["ts"] and e["ts"] + e["dur"] <= 2.5e6 for e in events if e["ph"] == "X")
-    # On one track a span is inside or after another one, or no viewer can draw them.
+    # Viewers can draw the spans of one track only if each is inside or after another one.
     for track in names:
         ends = []
         for e in sorted((e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == track), key=lambda e: (e["ts"], -e["dur"])):

@@ -1,4 +1,5 @@
-"""Events of the controller's objects: one for each object and reason, with a count, kept over a restart and over the object's end."""
+"""Tests events of the controller's objects: one for each object and reason, with a count, kept over a restart
+and after the object's end."""
 import json
 import signal
 
@@ -30,7 +31,7 @@ def has(services, object_, *reasons):
     return events(services, object_)
 
 
-def test_the_life_of_a_service_is_told(services):
+def test_the_life_of_a_service_is_shown_in_events(services):
     services.apply(document())
     first = services.running()
     found = has(services, "service/demo", "Created", "Revised", "ReplicaCreated", "ReplicaStarted", "RolloutCompleted")
@@ -65,7 +66,7 @@ def test_a_new_object_has_no_events_of_a_deleted_one_with_its_name(services):
     assert "UID" in services.carve("events", "--for", "service/demo", "--all-lives").split("\n")[0]
 
 
-def test_a_program_that_fails_and_a_slice_that_is_refused(services):
+def test_a_failing_program_and_a_rejected_slice_are_events(services):
     services.apply(document(command=("sh", "-c", "exit 3")))
     assert until(lambda: events(services, "service/demo").get("ReplicaFailed", {}).get("count", 0) >= 2, 60, 0.1)
     failed = events(services, "service/demo")["ReplicaFailed"]
@@ -76,7 +77,7 @@ def test_a_program_that_fails_and_a_slice_that_is_refused(services):
     assert refused["type"] == "Warning" and refused["message"] == conditions["Progressing"]["message"]
 
 
-def test_nodes_and_pools_have_events_which_a_restart_keeps(services):
+def test_nodes_and_pools_have_events_that_survive_a_restart(services):
     has(services, "node/n1", "Created", "NodeRunning")
     services.carve("cordon", "n1")
     assert has(services, "node/n1", "Cordoned")["Cordoned"]["message"].startswith("by root since ")

@@ -1,4 +1,5 @@
-"""Verbs for objects as a user of kubectl types them: several names, a file, a list that was printed, a namespace."""
+"""Tests verbs for objects as users of kubectl type them: with several names, a file, a printed list or a
+namespace."""
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ def several(*documents):
     return "\n---\n".join(json.dumps(d) for d in documents)
 
 
-def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
+def test_each_named_object_is_deleted_and_an_extra_word_is_rejected(services):
     services.apply(several(*(document(name) for name in "abcd")))
     refused = services.carve("get", "service", "a", "b", status=2)
     assert refused == "carve: 'b' is an unexpected argument; give one object, such as service/NAME\n"
@@ -38,7 +39,7 @@ def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
     assert "no object is given; add objects, such as service/NAME, or a file" in services.carve("delete", status=2)
 
 
-def test_a_file_names_what_is_deleted(services):
+def test_objects_can_be_deleted_by_a_file(services):
     text = several(document("a"), {"metadata": {"name": "My_Model"}, "containers": [{"command": "sleep 1000"}]})
     services.apply(text)
     path = services.folder / "document"
@@ -49,7 +50,7 @@ def test_a_file_names_what_is_deleted(services):
 
 
 def test_delete_waits_until_the_programs_have_ended(services):
-    """A program that ignores SIGTERM for its grace period: each way to end the wait leaves the deletion going."""
+    """A program ignores SIGTERM for its grace period. However the wait is ended, the deletion continues."""
     pid = services.folder / "pid"
     stubborn = document("a", replicas=1)
     stubborn["spec"]["run"]["command"] = ["sh", "-c", f"trap '' TERM; echo $$ > {pid}; while :; do sleep 1; done"]
@@ -74,14 +75,14 @@ def signal_mask(pid):
     return pathlib.Path(f"/proc/{pid}/status").read_text().split("SigCgt:")[1].split()[0]
 
 
-def test_a_printed_list_is_applied_again(services):
+def test_a_printed_list_can_be_applied_again(services):
     services.apply(several(document("a"), document("b")))
     for form in ("yaml", "json"):
         printed = services.carve("get", "services", "-o", form)
         assert services.apply(printed) == "service/a unchanged\nservice/b unchanged\n"
 
 
-def test_another_namespace_has_a_column(services):
+def test_a_column_shows_namespaces_other_than_the_default(services):
     services.apply(document("a"))
     assert "NAMESPACE" not in services.carve("get", "services")
     services.apply(document("b", namespace="team"))
@@ -91,14 +92,14 @@ def test_another_namespace_has_a_column(services):
     services.carve("delete", "service/b", "-n", "team")
 
 
-def test_the_lines_of_the_last_time_are_asked_for_with_a_unit(services):
+def test_since_accepts_a_time_with_a_unit(services):
     services.apply(document("a", replicas=1), "--wait")
     assert "begun" in services.carve("logs", "a", "--since", "10m") and "begun" in services.carve("logs", "a", "--since", "600")
     assert "'10x' is not a duration such as 90s, 10m, 2h or 30d" in services.carve("logs", "a", "--since", "10x", status=2)
     assert "--tail: 'x' is not a whole number or is out of range" in services.carve("logs", "a", "--tail", "x", status=2)
 
 
-def test_a_wrong_word_is_refused_with_the_right_ones(services):
+def test_a_wrong_word_is_rejected_with_the_valid_ones(services):
     services.apply(document("a"))
     assert "--dry-run: 'server': the option takes no value; leave it out" in services.apply(document("a"), "--dry-run=server", status=2)
     assert "rollout: 'statsu' is not one of" in services.carve("rollout", "statsu", "service/a", status=2)
@@ -117,7 +118,7 @@ def test_the_doctor_checks_the_controller(services):
     assert check()["status"] == "ok"
 
 
-def test_a_dry_run_refuses_what_the_change_would_be_refused_for(services):
+def test_a_dry_run_is_rejected_like_the_change_itself(services):
     twice = several(document("a"), document("a"))
     assert services.apply(twice, "--dry-run", status=1) == services.apply(twice, status=1) == \
         "carve: two documents describe service a; remove one of them\n"

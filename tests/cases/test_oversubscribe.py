@@ -1,4 +1,4 @@
-"""Memory beyond the quota, on the host: the valid requests, and the values shown."""
+"""Tests memory beyond the quota that is kept on the host: the valid requests and the displayed values."""
 import json
 
 import pytest
@@ -16,13 +16,13 @@ from test_coverage import Watcher
     (["--oversubscribe", "managed", "--spill", "9000TiB"], "of host memory"),
     (["--oversubscribe", "managed", "--spill", "1GiB", "--isolation", "none"], "needs a quota"),
 ])
-def test_half_a_wish_is_refused_with_a_message(world, words, says):
+def test_an_incomplete_request_is_rejected_with_a_message(world, words, says):
     refused = world.carve("run", "--memory", "1GiB", *words, "--", "true")
     assert refused.returncode == 125 and says in refused.stderr, refused.stderr
 
 
 @pytest.mark.devices("a10x2", "--spill-limit", "5GiB")
-def test_the_spill_of_all_slices_is_bounded(world):
+def test_the_spill_of_all_slices_is_limited(world):
     words = ["run", "--memory", "1GiB", "--oversubscribe", "managed"]
     world.begin(*words, "--spill", "3GiB", "--name", "a", "--", "sleep", "100")
     assert until(lambda: "a" in world.slices())
@@ -34,12 +34,12 @@ def test_the_spill_of_all_slices_is_bounded(world):
     assert world.carve(*words, "--spill", "2GiB", "--", "true").returncode == 0
 
 
-def test_it_is_off_by_default(world):
+def test_oversubscription_is_off_by_default(world):
     over = world.carve("run", "--memory", "1GiB", "--", LOAD, "--allocate", "2GiB")
     assert over.returncode == 1 and "OUT_OF_MEMORY" in over.stderr
 
 
-def test_the_ceiling_is_kept_with_the_slice_and_shown(world):
+def test_the_spill_limit_is_stored_with_the_slice_and_shown(world):
     world.begin("run", "--memory", "1GiB", "--oversubscribe", "managed", "--spill", "3GiB", "--name", "a", "--",
                 LOAD, "--allocate", "512MiB", "--seconds", "600")
     world.attached("a")
@@ -70,9 +70,9 @@ for turn in range(2):
             break
         pieces.append(piece)
     assert result == OUT_OF_MEMORY, result
-    time.sleep(0.3)  # Full: whoever watches the device has a look.
+    time.sleep(0.3)  # Full; gives the watcher time to sample the device.
     said.append(len(pieces))
-    # All of it can be written and read, and the program's own wish does not bring it onto the device.
+    # All of it can be written and read, and a prefetch by the program does not move it onto the device.
     for i, piece in enumerate(pieces):
         mark, back = c_uint64(i + 1), c_uint64()
         at = c_uint64(piece.value + 99 * MiB)

@@ -1,4 +1,5 @@
-"""Slices whose parts on several devices differ: placement, limits of each device, views, invoice, refusals."""
+"""Tests slices whose parts on several devices differ: placement, limits on each device, output, invoices and
+rejections."""
 import csv
 import io
 import json
@@ -43,7 +44,7 @@ def shown(parts):
     return [(p["index"], p["quota_bytes"] // GiB, p["share_bp"]) for p in parts]
 
 
-def test_both_quotas_are_filled_to_the_byte(world):
+def test_both_quotas_can_be_filled_to_the_byte(world):
     program = world.begin("run", "--name", "a", "--parts", "8GiB:30%,4GiB:10%", "--", sys.executable, "-c", FILL)
     line = program.stdout.readline()
     assert line, program.communicate()
@@ -54,8 +55,8 @@ def test_both_quotas_are_filled_to_the_byte(world):
     assert parts[0]["index"] != parts[1]["index"]
 
 
-def test_the_share_of_each_device_is_its_own(world):
-    """Each device promises what the slice's part of it leaves, and arbitrates the part under its own share."""
+def test_each_device_has_its_own_share(world):
+    """Each device offers what its part of the slice leaves, and arbitrates that part under its own share."""
     parts = begin(world, "8GiB:30%,4GiB:10%")
     for part in parts:
         rest = f"{100 - part['share_bp'] // 100}%"
@@ -66,7 +67,7 @@ def test_the_share_of_each_device_is_its_own(world):
     assert [p["compute"]["granted_bp"] for p in world.show("a")["parts"]] == [3000, 1000]
 
 
-def test_the_views_show_each_part(world):
+def test_the_output_shows_each_part(world):
     begin(world, "8GiB:30%,4GiB:10%")
     line = next(line for line in world.carve("ps").stdout.splitlines() if line.startswith("a "))
     assert "0 B / 12 GiB" in line and "30%,10%" in line, line
@@ -79,7 +80,7 @@ def test_the_views_show_each_part(world):
     assert "equal parts of several devices" in world.carve("show", "equal").stdout
 
 
-def test_all_parts_or_none(world):
+def test_all_parts_are_granted_or_none(world):
     """Each device serves one of the two parts, or none does."""
     world.begin("run", "--name", "first", "--memory", "16GiB", "--device", "0", "--", "sleep", "600")
     assert until(lambda: "first" in world.slices())
@@ -91,7 +92,7 @@ def test_all_parts_or_none(world):
     assert shown(begin(world, "4GiB:10%,16GiB:20%")) == [(0, 4, 1000), (1, 16, 2000)]
 
 
-def test_explain_names_the_devices_of_each_part(world):
+def test_explain_shows_the_devices_of_each_part(world):
     explained = world.json("explain", "--parts", "4GiB,20GiB")
     assert explained["fits"] and sorted(explained["chosen"]) == [0, 1], explained
     assert "4 GiB and 20 GiB" in explained["message"], explained
@@ -102,7 +103,7 @@ def test_explain_names_the_devices_of_each_part(world):
 
 
 @pytest.mark.devices("a10x1,t4x1")
-def test_parts_are_percentages_of_devices_of_different_sizes(world):
+def test_parts_can_be_percentages_of_devices_of_different_sizes(world):
     usable = [d["usable_bytes"] for d in world.json("devices")["devices"]]
     parts = begin(world, "80%,90%")
     by_device = {p["index"]: p["quota_bytes"] for p in parts}
@@ -124,7 +125,7 @@ def test_parts_are_percentages_of_devices_of_different_sizes(world):
     (["--parts", "8GiB,1KiB"], "parts[1]: 1 KiB of memory is too little"),
     (["--parts", "30GiB,4GiB", "--wait"], "request at most"),
 ])
-def test_what_is_wrong_is_refused_by_name(world, words, says):
+def test_invalid_parts_are_rejected_by_name(world, words, says):
     refused = world.carve("run", *words, "--", "true")
     assert refused.returncode == 125 and says in refused.stderr, refused.stderr
 
@@ -138,7 +139,7 @@ def test_what_is_wrong_is_refused_by_name(world, words, says):
     ({"parts": [{"memory_bytes": GiB}] * 17}, "17 devices are requested; a slice has 1 to 16"),
     ({"parts": [{"memory": "1GiB"}]}, "parts[0].memory"),
 ])
-def test_the_api_refuses_with_the_part(world, body, says):
+def test_the_api_names_the_part_in_a_rejection(world, body, says):
     status, _, answer = asked(world.socket, "/v1/slices", "POST", json.dumps(body))
     assert status == 400 and says in answer, answer
 
@@ -161,7 +162,7 @@ def test_parts_outlive_the_agent(world):
     assert shown(world.slices()["a"]["parts"]) == parts == shown(world.show("a")["parts"])
 
 
-def test_a_service_has_them_and_its_invoice_a_line_for_each(world, services):
+def test_a_service_can_have_parts_and_its_invoice_has_a_line_for_each(world, services):
     """The document's parts become slices; each part is a line of the invoice, with its own amounts."""
     document = {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "demo"},
                 "spec": {"gpu": {"parts": [{"memory": "8GiB", "share": "30%"}, {"memory": "4GiB", "share": "10%"}]},
@@ -181,7 +182,7 @@ def test_a_service_has_them_and_its_invoice_a_line_for_each(world, services):
     def rows():
         return list(csv.DictReader(io.StringIO(services.carve("bill", "-o", "csv"))))
 
-    # Each part before and after the change of the class.
+    # Each part has a line before and after the change of the class.
     assert until(lambda: len(rows()) == 4, 60, 0.2), rows()
     assert sorted((row["memory_bytes"], row["share_bp"]) for row in rows()) == \
         sorted([(str(8 * GiB), "3000"), (str(4 * GiB), "1000")] * 2)
@@ -190,5 +191,5 @@ def test_a_service_has_them_and_its_invoice_a_line_for_each(world, services):
     assert "spec.gpu.parts[1].memory: '4G' is not a size" in refused, refused
     document["spec"]["gpu"]["parts"][1]["memory"] = "5GiB"
     services.apply(document)
-    services.running(revision=2)  # Other parts are other slices: the replica is replaced.
+    services.running(revision=2)  # Other parts need another slice, so the replica is replaced.
     assert until(lambda: [p["quota_bytes"] for s in world.slices().values() for p in s["parts"]] == [8 * GiB, 5 * GiB], 60, 0.1)

@@ -1,4 +1,5 @@
-"""The choice of a device: the references' examples, equal parts, whole devices next to shared ones, reasons."""
+"""Tests the choice of a device: examples of the references, equal parts, whole devices next to shared ones,
+and reasons."""
 import json
 import subprocess
 
@@ -39,7 +40,7 @@ def test_a_request_may_differ_from_the_agents_strategy(world):
     assert first != hold(world, "pod2", "--memory", "3GiB", "--strategy", "spread")
 
 
-def test_native_reserved_and_usable_are_the_references(world):
+def test_native_reserved_and_usable_memory_match_the_references(world):
     for device in world.json("devices")["devices"]:
         assert device["native_bytes"] - device["reserved_bytes"] == device["usable_bytes"] == 22731 << 20
         assert device["simulated"]
@@ -52,7 +53,7 @@ def test_parts_on_several_devices_are_equal_and_distinct(world):
     assert done.returncode == 125 and "8193 MiB" in done.stderr
 
 
-def test_a_whole_device_beside_a_shared_one(world):
+def test_a_whole_device_is_granted_next_to_a_shared_one(world):
     shared = hold(world, "shared", "--memory", "1GiB")
     whole = hold(world, "whole", "--exclusive")
     assert shared != whole
@@ -72,14 +73,14 @@ def test_memory_and_compute_must_be_free_on_the_same_device(world):
     assert until(lambda: world.carve("explain", "--memory", "10GiB", "--compute", "10%").returncode == 0)
 
 
-def test_the_seventeenth_isolated_slice_of_a_device_is_refused(world):
+def test_the_seventeenth_isolated_slice_of_a_device_is_rejected(world):
     for i in range(16):
         hold(world, f"t{i}", "--memory", "512MiB", "--device", "0")
     done = world.carve("run", "--memory", "512MiB", "--device", "0", "--", "true")
     assert done.returncode == 125 and "16" in done.stderr
 
 
-def test_explain_says_what_each_device_lacks(world):
+def test_explain_shows_what_each_device_lacks(world):
     done = world.carve("explain", "--memory", "24GiB")
     assert done.returncode == 1
     assert done.stdout.count("device ") >= 2 and "24 GiB" in done.stdout
@@ -87,7 +88,7 @@ def test_explain_says_what_each_device_lacks(world):
 
 
 @pytest.mark.devices("demo15x2")
-def test_explain_says_which_device_and_why_that_one(world):
+def test_explain_shows_the_chosen_device_and_the_reason(world):
     hold(world, "pod1", "--memory", "2GiB")
     done = world.carve("explain", "--memory", "3GiB")
     assert done.returncode == 0 and "it would be placed on device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
@@ -96,7 +97,7 @@ def test_explain_says_which_device_and_why_that_one(world):
     assert "it would be placed on device 1: 3 GiB (spread: the emptiest device" in explained
 
 
-def test_the_api_accepts_a_nodes_strategies_alone(world):
+def test_the_api_accepts_only_a_nodes_strategies(world):
     for strategy, status in ("spread", 200), ("fgd", 400):
         body = json.dumps({"memory_bytes": GiB, "strategy": strategy})
         answered, _, text = asked(world.socket, "/v1/explain", "POST", body)
@@ -105,7 +106,7 @@ def test_the_api_accepts_a_nodes_strategies_alone(world):
 
 
 @pytest.mark.devices("demo15x2")
-def test_explain_reports_what_would_fit_and_which_move_would_make_room(world):
+def test_explain_shows_what_would_fit_and_which_move_would_make_room(world):
     assert hold(world, "a", "--memory", "7GiB", "--device", "0") != hold(world, "b", "--memory", "7GiB", "--device", "1")
     done = world.carve("explain", "--memory", "12GiB")
     assert done.returncode == 1
@@ -115,7 +116,7 @@ def test_explain_reports_what_would_fit_and_which_move_would_make_room(world):
     assert "2 devices are needed, but only 0 of 2 fit" in world.carve("explain", "--memory", "9GiB", "--devices", "2").stdout
 
 
-def test_a_device_by_index_uuid_and_beginning_of_one(world):
+def test_a_device_can_be_named_by_index_uuid_or_prefix(world):
     uuids = [d["uuid"] for d in world.json("devices")["devices"]]
     assert hold(world, "i", "--memory", "1GiB", "--device", "1") == [1]
     assert hold(world, "u", "--memory", "1GiB", "--device", uuids[1]) == [1]
@@ -124,8 +125,9 @@ def test_a_device_by_index_uuid_and_beginning_of_one(world):
 
 
 @pytest.mark.devices("demo15x2")
-def test_replicas_of_one_application_are_apart_under_spread(world):
-    """Device 1 is the fuller device, and still gets the second replica, also after another agent has taken over."""
+def test_spread_puts_replicas_of_one_application_on_different_devices(world):
+    """Device 1 is the fuller device and still gets the second replica, even after another agent has taken
+    over."""
     assert hold(world, "stranger", "--memory", "5GiB", "--device", "1") == [1]
     web = ("--memory", "1GiB", "--strategy", "spread", "--application", "web")
     assert hold(world, "web-1", *web) == [0]
@@ -138,7 +140,7 @@ def test_replicas_of_one_application_are_apart_under_spread(world):
 
 
 @pytest.mark.devices("demo15x2", "--strategy", "spread")
-def test_consolidate_says_what_would_have_to_move_and_moves_nobody(world):
+def test_consolidate_shows_the_necessary_moves_and_moves_no_slice(world):
     assert hold(world, "a", "--memory", "2GiB") != hold(world, "b", "--memory", "3GiB")
     before = world.json("ps")["slices"]
     plan = world.json("consolidate")
@@ -152,7 +154,7 @@ def test_consolidate_says_what_would_have_to_move_and_moves_nobody(world):
 
 @pytest.fixture
 def world_of():
-    """world_of(SPEC, carved's options): a world with the devices that the case describes."""
+    """world_of(SPEC, carved's options): an agent with the devices that the test describes."""
     worlds = []
 
     def make(*arguments):
@@ -166,7 +168,7 @@ def world_of():
 FOUR = "devices:\n  - {profile: t4, count: 2, numa: 0}\n  - {profile: t4, count: 2, numa: 1}\nnvlink:\n  - [1, 2, 4]\n"
 
 
-def test_several_devices_are_the_best_connected(world_of, tmp_path):
+def test_several_devices_are_the_best_connected_ones(world_of, tmp_path):
     """The driver's order comes first: the pair of NVLink, then one NUMA node. A file overrides it."""
     spec = tmp_path / "four.yaml"
     spec.write_text(FOUR)
@@ -178,7 +180,7 @@ def test_several_devices_are_the_best_connected(world_of, tmp_path):
     assert "a NUMA node" in world.json("explain", "--memory", "1GiB", "--devices", "2")["message"]
 
 
-def test_a_topology_given_as_a_file_stands_above_the_drivers(world_of, tmp_path):
+def test_a_topology_file_overrides_the_drivers_topology(world_of, tmp_path):
     spec = tmp_path / "four.yaml"
     spec.write_text(FOUR)
     matrix = tmp_path / "matrix"
@@ -189,7 +191,7 @@ def test_a_topology_given_as_a_file_stands_above_the_drivers(world_of, tmp_path)
     assert explained["chosen"] == [0, 2] and "a PCIe switch" in explained["message"], explained
 
 
-def test_a_topology_that_contradicts_itself_is_refused(tmp_path):
+def test_a_topology_that_contradicts_itself_is_rejected(tmp_path):
     matrix = tmp_path / "matrix"
     matrix.write_text("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tSYS\tX\n")
     done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x2", "--state", tmp_path / "state", "--socket", tmp_path / "s",

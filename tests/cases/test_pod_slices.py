@@ -1,4 +1,4 @@
-"""Slices of pods: granted as they were placed elsewhere, for one container each."""
+"""Tests slices of pods, which are granted as they were placed elsewhere, each for one container."""
 import json
 
 import pytest
@@ -10,7 +10,7 @@ POD = {"namespace": "a", "name": "web-0", "uid": "0b6c0e4e-1d2f-4b55-9d53-8f1f6a
 
 
 def call(world, method, target, document=None):
-    """Status and document of the answer."""
+    """Returns the status and the document of the answer."""
     status, _, text = asked(world.socket, target, method, None if document is None else json.dumps(document))
     return status, json.loads(text)
 
@@ -56,7 +56,7 @@ def test_parts_that_differ_are_granted_where_they_were_placed(world):
     assert [(p["quota_bytes"], p["share_bp"]) for p in again["parts"]] == [(3 * GiB, 2500), (GiB, 500)]
 
 
-def test_the_same_request_again_is_the_same_slice(world):
+def test_repeating_a_request_returns_the_same_slice(world):
     first, second = uuids(world)
     status, slice_ = grant(world, part(first, 2 * GiB))
     assert status == 201
@@ -69,12 +69,12 @@ def test_the_same_request_again_is_the_same_slice(world):
     assert grant(world, part(first, 2 * GiB), holder=pod(container="sidecar"))[0] == 201
     assert grant(world, part(first, 2 * GiB), holder=pod(uid="another"))[0] == 201
     assert len(world.slices()) == 3
-    # The pod's slice ended: the same request makes a new one.
+    # After the pod's slice has ended, the same request creates a new one.
     assert call(world, "DELETE", f"/v1/slices/{slice_['name']}")[0] == 200
     assert grant(world, part(second, GiB))[0] == 201
 
 
-def test_what_the_node_has_not_is_refused_and_not_placed_elsewhere(world):
+def test_a_placement_that_the_node_cannot_grant_is_rejected_and_not_changed(world):
     first, second = uuids(world)
     usable = world.json("devices")["devices"][0]["usable_bytes"]
     status, refused = grant(world, part(first, usable + MiB))
@@ -92,7 +92,7 @@ def test_what_the_node_has_not_is_refused_and_not_placed_elsewhere(world):
 
 
 @pytest.mark.devices("a10x1")
-def test_a_device_has_sixteen_isolated_slices_also_if_they_were_placed(world):
+def test_the_limit_of_sixteen_isolated_slices_per_device_applies_to_placed_slices(world):
     (only,) = uuids(world)
     for number in range(16):
         assert grant(world, part(only, GiB), holder=pod(uid=f"u{number}"))[0] == 201
@@ -101,7 +101,7 @@ def test_a_device_has_sixteen_isolated_slices_also_if_they_were_placed(world):
     assert grant(world, part(only, GiB), holder=pod(uid="u16"), isolation="none")[0] == 201
 
 
-def test_a_whole_device_is_granted_as_it_is(world):
+def test_a_whole_device_is_granted_as_placed(world):
     first, second = uuids(world)
     assert grant(world, part(first, 0), exclusive=True)[0] == 201
     status, refused = grant(world, part(first, GiB), holder=pod(uid="u2"))

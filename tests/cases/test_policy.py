@@ -1,5 +1,5 @@
-"""A device's compute policy: set now, effective after its last slice has left, kept over restarts; and the slices that are
-admitted to a device whose shares are enforced."""
+"""Tests a device's compute policy, which is effective once its last slice has ended and is kept over
+restarts, and which slices are admitted to a device whose shares are enforced."""
 import json
 import os
 import signal
@@ -14,7 +14,7 @@ LABEL = "vke.volcengine.com/mgpu-compute-policy"
 
 
 def holder(world, name, *options):
-    """Starts a slice on device 0 that lives until it is stopped."""
+    """Starts a slice on device 0 that runs until it is stopped."""
     world.begin("run", "--memory", "2GiB", "--device", 0, "--name", name, *options, "--", "sleep", 600)
     assert until(lambda: world.slices().get(name, {}).get("state") == "running")
 
@@ -34,7 +34,7 @@ def restart(world, *arguments, how=signal.SIGKILL):
     world.start()
 
 
-def test_a_node_that_nobody_labelled_follows_fixed_share(world):
+def test_a_node_without_a_label_follows_fixed_share(world):
     assert policies(world) == [agrees(FIXED)] * 2
     assert "fixed-share" in world.carve("node").stdout
 
@@ -53,7 +53,7 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
     for policy, device in (FIXED, 1), (GUARANTEED, 0):
         done = world.carve("explain", "--memory", "1GiB", "--compute", "10%", "--policy", policy, "--device", device)
         assert done.returncode == 1 and f"the request needs policy {policy}, and the device's effective policy is" in done.stdout
-    # A slice without a policy takes the device's; the parts of one slice follow one policy.
+    # A slice without a policy follows its device's policy, and the parts of one slice follow one policy.
     holder(world, "b", "--compute", "10%")
     assert world.show("b")["policy"] == FIXED
     assert "devices are needed" in world.carve("explain", "--memory", "1GiB", "--compute", "5%", "--devices", 2).stdout
@@ -64,7 +64,7 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
 
 
 @pytest.mark.devices("a10x3")
-def test_parts_of_one_slice_go_where_one_policy_holds(world):
+def test_all_parts_of_a_slice_go_to_devices_with_one_policy(world):
     holder(world, "a", "--compute", "30%")
     world.carve("node", "set", "--policy", GUARANTEED)
     # Binpack would take the fullest device, which still has the old policy, and one of the others.
@@ -74,7 +74,7 @@ def test_parts_of_one_slice_go_where_one_policy_holds(world):
     assert (shown["policy"], sorted(p["index"] for p in shown["parts"])) == (GUARANTEED, [1, 2])
 
 
-def test_a_restart_without_slices_changes_over_and_one_with_slices_does_not(world):
+def test_a_restart_changes_the_policy_only_if_there_are_no_slices(world):
     holder(world, "a", "--compute", "30%")
     world.carve("node", "set", "--policy", NATIVE)
     waiting = {"desired": NATIVE, "effective": FIXED, "blocked_by": ["a"]}
@@ -89,7 +89,7 @@ def test_a_restart_without_slices_changes_over_and_one_with_slices_does_not(worl
     assert until(lambda: policies(world) == [agrees(NATIVE)] * 2)
 
 
-def test_the_command_line_and_the_label_say_what_is_wanted(world):
+def test_the_command_line_and_the_label_set_the_desired_policy(world):
     holder(world, "a", "--compute", "30%")
     restart(world, "--policy", GUARANTEED, "--label", "zone=a")
     assert policies(world)[0] == {"desired": GUARANTEED, "effective": FIXED, "blocked_by": ["a"]}
@@ -105,7 +105,7 @@ def test_the_command_line_and_the_label_say_what_is_wanted(world):
     assert world.json("node")["labels"] == {"zone": "a", LABEL: NATIVE}
 
 
-def test_a_system_labels_value_cannot_be_edited(world):
+def test_the_value_of_a_system_label_cannot_be_edited(world):
     label = ["node", "set", "--label"]
     assert world.carve(*label, f"{LABEL}={NATIVE}", "--label", "zone=a").returncode == 0
     assert policies(world) == [agrees(NATIVE)] * 2, "the label sets the policy"
@@ -133,7 +133,7 @@ def test_a_system_labels_value_cannot_be_edited(world):
 
 
 @pytest.mark.parametrize("word", ["", "a", "=b", "-", "a\tb=c"])
-def test_a_wrong_label_is_refused_before_anything_changes(world, word):
+def test_an_invalid_label_is_rejected_before_anything_changes(world, word):
     done = world.carve("node", "set", "--label", word)
     assert done.returncode == 2 and "KEY=VALUE or KEY-" in done.stderr
 
@@ -153,7 +153,7 @@ def test_a_boot_makes_the_desired_policy_effective_for_slices_without_processes(
 
 
 @pytest.mark.devices("a10x1", "--policy-per-slice")
-def test_slices_choose_where_the_agent_lets_them(world):
+def test_slices_can_choose_their_policy_if_the_agent_allows_it(world):
     for name, policy in ("a", GUARANTEED), ("b", NATIVE), ("c", None):
         holder(world, name, "--compute", "20%", *(["--policy", policy] if policy else []))
         assert world.show(name)["policy"] == (policy or FIXED)
@@ -162,8 +162,8 @@ def test_slices_choose_where_the_agent_lets_them(world):
 
 
 @pytest.mark.devices("a10x2", "--best-effort", "refuse")
-def test_a_slice_without_a_share_may_be_refused_beside_enforced_ones(world):
-    holder(world, "free")  # No slice's share is enforced, as before.
+def test_a_slice_without_a_share_can_be_rejected_next_to_enforced_shares(world):
+    holder(world, "free")  # As before, no slice's share is enforced.
     assert world.show("free")["isolation"] == "memory" and world.show("free")["enforcement"]["compute"]["level"] == "none"
     world.carve("stop", "free")
     holder(world, "a", "--compute", "30%")
@@ -187,7 +187,7 @@ def test_a_slice_without_a_share_gets_the_time_that_the_others_leave(world):
 
 
 @pytest.mark.devices("a10x1", "--policy", NATIVE)
-def test_a_weight_promises_nothing_and_may_be_left_out(world):
+def test_a_weight_promises_nothing_and_can_be_left_out(world):
     for name in "a", "b", "c":
         holder(world, name, "--compute", "60%")
     holder(world, "equal")
@@ -199,7 +199,7 @@ def test_a_weight_promises_nothing_and_may_be_left_out(world):
 
 
 @pytest.mark.devices("a10x1", "--overcommit-compute")
-def test_the_agent_may_admit_what_it_otherwise_refuses_and_says_so(world):
+def test_the_agent_can_be_told_to_admit_slices_without_a_share_and_shows_it(world):
     holder(world, "a", "--compute", "80%")
     holder(world, "free")
     assert world.json("devices")["devices"][0]["commitment"] == "normal"
@@ -215,7 +215,7 @@ def test_the_agent_may_admit_what_it_otherwise_refuses_and_says_so(world):
     assert until(lambda: world.json("devices")["devices"][0]["share_granted_bp"] == 4000)
 
 
-def test_more_than_the_whole_is_refused_unless_somebody_says_otherwise(world):
+def test_shares_above_100_percent_are_rejected_unless_overcommitment_is_allowed(world):
     holder(world, "a", "--compute", "97%")
     assert world.json("devices")["devices"][0]["commitment"] == "normal"
     done = world.carve("explain", "--memory", "1GiB", "--compute", "4%", "--device", 0)
@@ -223,7 +223,7 @@ def test_more_than_the_whole_is_refused_unless_somebody_says_otherwise(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="run as root this case also plays an ordinary user")
-def test_only_who_runs_the_agent_changes_its_policy(world):
+def test_only_the_agents_user_may_change_its_policy(world):
     os.chmod(world.socket, 0o666)
     done = world.carve("node", "set", "--policy", NATIVE, user=65534, group=65534, extra_groups=[])
     assert done.returncode == 1 and "only root and the agent's user" in done.stderr

@@ -1,4 +1,5 @@
-"""Nodes and node pools: labels and their synchronisation, drift, restart, the slicing check, the memory unit, cordon and drain."""
+"""Tests nodes and node pools: labels and their synchronisation, drift, restart, the slicing check, the memory
+unit, cordon and drain."""
 import json
 import subprocess
 
@@ -13,7 +14,7 @@ POLICY, UNIT = "carve.dev/compute-policy", "carve.dev/memory-unit"
 
 
 class Nodes(Controller):
-    """A controller of two nodes, with the verbs of the command line."""
+    """A controller with two nodes, and the verbs of the command line."""
 
     def carve(self, *words, status=0):
         done = subprocess.run([str(self.agent.build / "bin/carve"), *map(str, words)], capture_output=True, text=True, timeout=120,
@@ -64,7 +65,7 @@ def service(name="demo", **spec):
 
 
 def holding(agent, name, *words):
-    """A slice of `carve run` that lives until it is stopped."""
+    """Starts a slice with `carve run` that runs until it is stopped."""
     agent.begin("run", "--name", name, *words, "--", "sleep", "600")
     assert until(lambda: name in agent.slices(), 30)
 
@@ -82,7 +83,7 @@ def test_nodes_are_objects(world, nodes):
     assert "there is no node n9; the controller has n1, n2" in nodes.carve("get", "node", "n9", status=1)
 
 
-def test_a_new_node_gets_the_labels_of_its_pool_and_follows_only_with_synchronisation(nodes):
+def test_a_new_node_gets_the_labels_of_its_pool_and_follows_changes_only_with_synchronisation(nodes):
     nodes.apply(pool(labels={"vke.volcengine.com/mgpu-compute-policy": "guaranteed-burst-share", "zone": "a"}))
     nodes.carve("node", "pool", "n1", "p")
     node = nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["effective"] == "guaranteed-burst-share")
@@ -117,7 +118,7 @@ def test_a_taint_of_the_pool_repels_services_that_do_not_tolerate_it(nodes):
     nodes.becomes("node", "n1", lambda n: n["status"]["taints"] == [])
 
 
-def test_a_pool_refuses_slices_without_a_share(nodes):
+def test_a_pool_can_reject_slices_without_a_share(nodes):
     nodes.apply(pool(bestEffort="refuse"))
     nodes.carve("node", "pool", "n1", "p")
     assert "pool p refuses slices without a share of compute" in nodes.apply(service(pool="p"), status=1)
@@ -127,7 +128,7 @@ def test_a_pool_refuses_slices_without_a_share(nodes):
     nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")
 
 
-def test_a_changed_policy_is_effective_after_a_restart_and_says_what_blocks_it(world, nodes):
+def test_a_changed_policy_is_effective_after_a_restart_and_shows_what_blocks_it(world, nodes):
     holding(world, "a", "--memory", "1GiB", "--compute", "10%")
     nodes.carve("label", "node", "n1", f"{POLICY}=native-burst-share")
     node = nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["blockedBy"] == ["a"])
@@ -142,7 +143,7 @@ def test_a_changed_policy_is_effective_after_a_restart_and_says_what_blocks_it(w
         "desired": "native-burst-share", "effective": "native-burst-share", "blockedBy": []})
 
 
-def test_a_policy_that_a_service_needs_is_not_taken_away_in_silence(nodes):
+def test_removing_a_policy_that_a_service_needs_gives_a_warning(nodes):
     nodes.apply(service(gpu={"memory": "2GiB", "share": "30%", "policy": "fixed-share"}))
     nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")
     assert "warning" not in nodes.carve("label", "node", "n1", f"{POLICY}=native-burst-share"), "n2 has it"
@@ -154,7 +155,7 @@ def test_a_policy_that_a_service_needs_is_not_taken_away_in_silence(nodes):
     assert "node/n2 labeled" in said
 
 
-def test_a_system_label_is_not_edited(nodes):
+def test_a_system_label_cannot_be_edited(nodes):
     key = "vke.volcengine.com/mgpu-compute-policy"
     nodes.carve("label", "node", "n1", f"{key}=fixed-share")
     nodes.carve("label", "node", "n1", f"{key}=fixed-share")  # The same value changes nothing.
@@ -174,7 +175,7 @@ def test_a_system_label_is_not_edited(nodes):
     assert "are synonyms but have different values" in problem["detail"]
 
 
-def test_a_node_without_its_labels_has_the_defaults_again(nodes):
+def test_a_node_without_its_labels_returns_to_the_defaults(nodes):
     nodes.carve("label", "node", "n1", f"{POLICY}=native-burst-share", f"{UNIT}=128MiB")
     nodes.becomes("node", "n1", lambda n: (n["status"]["policy"]["effective"], n["status"]["memoryUnit"]["effective"]) == (
         "native-burst-share", "128MiB"))
@@ -186,7 +187,7 @@ def test_a_node_without_its_labels_has_the_defaults_again(nodes):
     assert node["status"]["memoryUnit"] == {"desired": "1GiB", "effective": "1GiB", "blockedBy": []}
 
 
-def test_a_label_has_a_key_that_a_selector_can_name(nodes):
+def test_a_label_must_have_a_key_that_a_selector_can_name(nodes):
     assert "the key 'a b' is not 1 to 253 printable ASCII characters" in nodes.carve("label", "node", "n1", "a b=1", status=1)
     assert nodes.one("node", "n1")["metadata"]["labels"] == {}
 
@@ -198,7 +199,7 @@ def test_a_label_has_a_key_that_a_selector_can_name(nodes):
     ({}, None, "gpu-count", "pool 'p' has no GPU: its GPU column is 0"),
     ({}, True, "instance-state", "node n1 is Stopped: start it"),
 ])
-def test_the_slicing_check_says_what_fails_and_services_are_refused_with_the_same_message(nodes, spec, stop, failed, message):
+def test_services_are_rejected_with_the_message_of_the_slicing_check(nodes, spec, stop, failed, message):
     nodes.apply(pool(**spec))
     if stop is not None:
         nodes.carve("node", "pool", "n1", "p")
@@ -223,8 +224,9 @@ def eas(nodes, *status, **metadata):
     return nodes.carve("apply", "-f", path, "--dry-run", status=status[0] if status else 0)
 
 
-def test_a_document_of_pai_eas_is_sliced_in_its_resource_groups_only(nodes):
-    """A pool of type ecs slices other documents. Without a pool there is one group, the nodes of the controller."""
+def test_a_pai_eas_document_gets_slices_only_in_its_resource_groups(nodes):
+    """A pool of type ecs gives slices to other documents. Without a pool, the controller's nodes are one
+    group."""
     assert "service/e checked" in eas(nodes)
     nodes.apply(pool(type="ecs"))
     nodes.carve("node", "pool", "n1", "p")
@@ -279,7 +281,7 @@ def test_nodes_and_pools_are_watched(nodes):
             watch.communicate()
 
 
-def test_a_silent_agent_is_a_stopped_node(world, nodes):
+def test_the_node_of_a_silent_agent_is_shown_as_stopped(world, nodes):
     nodes.agent.process.kill()
     nodes.agent.process.wait()
     nodes.becomes("node", "n1", lambda n: n["status"]["state"] == "Stopped")
@@ -313,7 +315,7 @@ def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
     assert world.json("node")["memory_unit"] == "128MiB"
 
 
-def test_the_unit_that_a_label_set_does_not_change_with_its_removal_while_slices_have_it(world, nodes):
+def test_removing_the_unit_label_does_not_change_the_unit_while_slices_use_it(world, nodes):
     nodes.carve("label", "node", "n1", f"{UNIT}=128MiB")
     nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
     holding(world, "a", "--gpu-mem", "16")
@@ -325,7 +327,7 @@ def test_the_unit_that_a_label_set_does_not_change_with_its_removal_while_slices
     nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"]["effective"] == "1GiB")
 
 
-def test_labels_of_a_running_agent_mean_what_they_mean_to_a_controller(world):
+def test_labels_of_a_running_agent_have_the_same_meaning_as_in_a_controller(world):
     def label(*words, status=0):
         done = world.carve("node", "set", *(word for label in words for word in ("--label", label)))
         assert done.returncode == status, done.stderr
@@ -348,7 +350,7 @@ def test_labels_of_a_running_agent_mean_what_they_mean_to_a_controller(world):
     assert world.json("node")["memory_unit"] == "128MiB", "labels are kept"
 
 
-def test_the_17th_slice_of_128_mib_on_one_device_is_refused_until_one_ends(nodes):
+def test_the_17th_slice_of_128_mib_on_one_device_is_rejected_until_one_ends(nodes):
     nodes.carve("label", "node", "n2", f"{UNIT}=128MiB")
     nodes.becomes("node", "n2", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
     agent = Agent("t4x1", "--memory-unit", "128MiB", "--context-charge", "reserve")
@@ -390,7 +392,7 @@ def test_a_drain_moves_services_and_stops_at_slices_of_carve_run(world, nodes):
     assert [r["node"] for r in status["replicaList"]] == ["n2"] and world.slices() == {}
 
 
-def test_a_drain_moves_the_replicas_of_its_node_alone(nodes):
+def test_a_drain_moves_only_the_replicas_of_its_node(nodes):
     run = {"command": ["sh", "-c", 'exec python3 -m http.server --bind 127.0.0.1 "$PORT"']}
     document = service(replicas=2, gpu={"memory": "8GiB"}, port=8080, run=run)
     nodes.carve("cordon", "n2")
@@ -401,7 +403,7 @@ def test_a_drain_moves_the_replicas_of_its_node_alone(nodes):
     nodes.apply(document)
     before = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running" and s["status"]["readyReplicas"] == 2)["status"]
     assert {r["slice"]: r["node"] for r in before["replicaList"]} == {"demo-1-0": "n1", "demo-1-1": "n2"}
-    # n2 has one T4 of 15 GiB: there is no place for another 8 GiB.
+    # n2 has one T4 of 15 GiB, which has no room for another 8 GiB.
     stays = nodes.carve("drain", "n1", "--timeout", "5s", status=1)
     assert "service/demo moves" in stays and "service/demo: node n1 is drained; replica 0 stays there: " in stays, stays
     assert "node n1: it is not drained after 5 s: blocked by demo-1-0" in stays
@@ -415,7 +417,7 @@ def test_a_drain_moves_the_replicas_of_its_node_alone(nodes):
     assert not nodes.one("node", "n1")["spec"]["draining"]
 
 
-def test_a_pool_that_does_not_exist_is_refused_with_those_that_do(nodes):
+def test_a_missing_pool_is_rejected_with_the_list_of_pools(nodes):
     nodes.apply(pool("a10"))
     status, _, text = asked(nodes.socket, "/v1/documents", "POST", json.dumps(service(pool="b")))
     assert (status, json.loads(text)["type"]) == (422, "carve:invalid")
@@ -429,7 +431,7 @@ def test_a_pool_that_does_not_exist_is_refused_with_those_that_do(nodes):
     assert status["replicaList"][0]["node"] == "n2"
 
 
-def test_resource_groups_are_pools_and_slices_are_objects_too(world, nodes):
+def test_resource_groups_are_pools_and_slices_are_listed_as_objects(world, nodes):
     nodes.apply(pool("a10"))
     nodes.carve("node", "pool", "n2", "a10")
     nodes.becomes("pool", "a10", lambda p: p["status"]["nodes"] == 1)
@@ -443,15 +445,16 @@ def test_resource_groups_are_pools_and_slices_are_objects_too(world, nodes):
     assert world.slices() == {}, "it has ended when the command returns"
 
 
-def test_the_example_is_a_pool_whose_nodes_follow_it(nodes):
+def test_the_example_creates_a_pool_whose_nodes_follow_it(nodes):
     nodes.carve("apply", "-f", HERE.parent / "examples/pool.yaml")
     nodes.carve("node", "pool", "n2", "a10")
     nodes.becomes("node", "n2", lambda n: n["status"]["policy"]["effective"] == "guaranteed-burst-share")
     assert "slicing is available" in nodes.carve("explain", "slicing", "--pool", "a10")
 
 
-def test_units_are_those_of_the_node_that_a_replica_gets(nodes):
-    """`gpu-mem: 2` is 2 GiB on n1 and 256 MiB on n2. The dry run shows the bytes on the node that it found, and the slice has them."""
+def test_units_are_those_of_the_node_of_a_replica(nodes):
+    """`gpu-mem: 2` is 2 GiB on n1 and 256 MiB on n2. The dry run shows the bytes for the node that it chose,
+    and the slice gets them."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "demo"}, "spec": {"containers": [
         {"name": "c", "command": ["sleep", "600"], "resources": {"limits": {"aliyun.com/gpu-mem": 2}}}]}}
     nodes.carve("label", "node", "n2", f"{UNIT}=128MiB")

@@ -1,4 +1,5 @@
-"""Processes of all kinds: the quota holds in each, its memory is released at its end, and its neighbours are not affected."""
+"""Processes of all kinds: the quota applies to each, its memory is released when it ends, and its neighbours
+are not affected."""
 import difflib
 import json
 import os
@@ -23,7 +24,7 @@ def neighbour(world):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_adverse_program(world, name):
+def test_an_adverse_program_stays_within_its_quota(world, name):
     if name in ("chroot-after-init", "other-uid", "pid-namespace") and os.geteuid() != 0:
         pytest.skip("needs root")
     held = neighbour(world)
@@ -50,8 +51,9 @@ def test_two_users_in_one_slice_share_one_quota(world):
     assert "OUT_OF_MEMORY" in inside.stderr.read()
 
 
-def test_a_setuid_program_drops_the_preload_and_is_found(world):
-    """The loader ignores LD_PRELOAD for a setuid file. A library cannot prevent that, so the audit finds the program."""
+def test_a_setuid_program_drops_the_preload_and_is_reported(world):
+    """The loader ignores LD_PRELOAD for a setuid file. The library cannot prevent that, but the audit finds
+    the program."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     program = world.folder / "escape"
@@ -62,8 +64,9 @@ def test_a_setuid_program_drops_the_preload_and_is_found(world):
     assert until(lambda: "a" in world.slices() and any("found unattached" in e["text"] for e in world.show("a")["events"]))
 
 
-def test_three_hundred_processes_at_once(world):
-    """All of them call cuInit, and 64 hold a context, the maximum of a device; comparable tools took a minute."""
+def test_three_hundred_processes_can_start_at_the_same_time(world):
+    """All of them call cuInit, and 64, the maximum of a device, hold a context. Comparable tools took a
+    minute."""
     program = f"""
 import ctypes, os, sys, time
 cu = ctypes.CDLL("libcuda.so.1")
@@ -108,7 +111,7 @@ def calls(trace):
     text = re.sub(r"0x[0-9a-f]+", "X", trace.read_text())
     text = re.sub(r'getrandom\(".*?"', "getrandom(B", text)
     text = re.sub(r"sysinfo\(\{.*?\}\)", "sysinfo(S)", text)
-    # The loader's records of its files.
+    # Removes the loader's calls for its files.
     text = re.sub(r"(mmap\(NULL, )\d+(, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS)", r"\1N\2", text)
     text = re.sub(r"brk\(.*\n", "", text)  # The number of heap growths depends on the heap's random start.
     return re.sub(r"(set_tid_address\(X\) += |getp?pid\(\) += |gettid\(\) += )\d+", r"\1N", text).splitlines()
@@ -117,7 +120,7 @@ def calls(trace):
 @pytest.mark.parametrize("program", [["/bin/true"], ["/bin/ls", "/dev/null"], ["/bin/sh", "-c", "echo $((6 * 7))"],
                                      ["/usr/bin/python3", "-S", "-c", "import os; os.listdir('/')"]], ids=lambda p: p[0])
 def test_a_program_without_cuda_makes_the_same_system_calls(tmp_path, program):
-    """The calls are equal to those without the library, except for the loader's work for one more file."""
+    """The calls are equal to those without the library, except for the loader's calls for one more file."""
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONHASHSEED": "0", "CARVE_SOCKET": str(tmp_path / "nobody")}
     preload = BUILD / "lib/carve/libcarve.so"
     traces = []
@@ -137,7 +140,8 @@ def test_a_program_without_cuda_makes_the_same_system_calls(tmp_path, program):
 
 
 def test_the_next_process_finds_the_slot_and_memory_of_one_that_ended_before_it(world):
-    """The agent, stopped here, sees the request of the next process before it sees the end of the former one."""
+    """The agent, which is stopped here, notices the request of the next process before the end of the
+    previous one."""
     world.process.send_signal(signal.SIGTERM)
     world.process.wait()
     world.arguments += ["--log-level", "debug"]

@@ -1,4 +1,5 @@
-"""Documents as manifests of Kubernetes (carve render), and which rule translated which field (carve explain -f)."""
+"""Tests rendering documents as Kubernetes manifests (carve render), and explaining which rule translated
+which field (carve explain -f)."""
 import json
 
 import pytest
@@ -18,7 +19,7 @@ def services(services):
 
 @pytest.mark.parametrize("example,memory,share", [("service.yaml", 5 * GiB, 2000), ("application.yaml", 4 * GiB, 3000),
                                                   ("ack-deployment.yaml", 4 * GiB, 0)])
-def test_what_is_rendered_is_applied_with_the_same_slices(world, services, example, memory, share):
+def test_a_rendered_manifest_gives_the_same_slices_when_applied(world, services, example, memory, share):
     rendered = services.carve("render", "-f", EXAMPLES / example)
     manifests = "".join(line + "\n" for line in rendered.splitlines() if not line.startswith("carve: warning: "))
     assert "carve: warning: spec.run.image is missing" in rendered
@@ -30,14 +31,14 @@ def test_what_is_rendered_is_applied_with_the_same_slices(world, services, examp
         assert services.service(services.items()[0][1])["spec"]["port"] == 8000
 
 
-def test_what_kubernetes_cannot_count_is_refused(services):
+def test_documents_that_kubernetes_cannot_count_are_rejected(services):
     path = services.folder / "odd"
     path.write_text('{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},'
                     '"spec":{"gpu":{"memory":"1GiB","share":"12.5%"},"run":{"command":["x"]}}}')
     assert "'12.5%' is not a whole percent, which carve.dev/compute counts" in services.carve("render", "-f", path, status=1)
 
 
-def test_explain_tells_the_rules_and_the_places(services):
+def test_explain_shows_the_rules_and_the_placement(services):
     shown = services.carve("explain", "-f", EXAMPLES / "application.yaml")
     assert "application/chat" in shown
     assert "spec.gpu.compute 0.30 -> spec.gpu.share 30%: of one device" in shown

@@ -1,4 +1,5 @@
-"""The agent dies, is started again, is started twice, finds its ledger broken: slices continue and no record is lost."""
+"""The agent dies, is restarted, is started twice, or finds its ledger damaged: slices continue and no record
+is lost."""
 import json
 import os
 import pathlib
@@ -31,7 +32,7 @@ def ledger(world):
             for s in sorted(world.slices().values(), key=lambda s: s["name"])]
 
 
-def test_slices_survive_the_agents_death_again_and_again(world):
+def test_slices_survive_repeated_deaths_of_the_agent(world):
     holders(world, 3)
     before = ledger(world)
     free = [d["free_bytes"] for d in world.json("devices")["devices"]]
@@ -56,7 +57,7 @@ def test_slices_survive_the_agents_death_again_and_again(world):
     assert all(d["granted_bytes"] == 0 for d in world.json("devices")["devices"])
 
 
-def test_while_the_agent_is_away_quotas_hold_and_new_processes_wait_for_it(world):
+def test_quotas_hold_and_new_processes_wait_while_the_agent_is_down(world):
     script = f"{LOAD} --allocate 1GiB --seconds 0.1; touch {world.folder}/gone; " \
              f"while [ ! -e {world.folder}/away ]; do sleep 0.02; done; {LOAD} --allocate 3GiB; echo status $?; " \
              f"{LOAD} --allocate 1GiB; echo status $?"
@@ -64,14 +65,14 @@ def test_while_the_agent_is_away_quotas_hold_and_new_processes_wait_for_it(world
     assert until(lambda: (world.folder / "gone").exists())
     crash(world)
     (world.folder / "away").touch()
-    time.sleep(0.5)  # The program may start without an agent; what it gets does not depend on when.
+    time.sleep(0.5)  # The program starts without an agent and waits for it.
     world.start()
     out, err = program.communicate(timeout=30)
     assert "CUDA_ERROR_OUT_OF_MEMORY" in out and "status 1" in out and "status 0" in out, out + err
     assert until(lambda: not world.slices())
 
 
-def test_who_died_while_the_agent_was_away_gave_everything_back(world):
+def test_processes_that_died_while_the_agent_was_down_released_everything(world):
     holders(world, 2)
     (pid,) = [p["pid"] for p in world.show("t0")["processes"] if p["attached"]]
     crash(world)
@@ -82,7 +83,7 @@ def test_who_died_while_the_agent_was_away_gave_everything_back(world):
     assert "while the agent was not running" in world.carve("show", "t0").stdout
 
 
-def test_a_process_of_a_slice_that_died_meanwhile_is_reclaimed(world):
+def test_charges_of_a_process_that_died_in_the_meantime_are_reclaimed(world):
     script = f"{LOAD} --allocate 1GiB --seconds 600 & echo $! > {world.folder}/pid; {LOAD} --allocate 512MiB --seconds 600"
     world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: world.slices().get("a", {}).get("parts", [{}])[0].get("charged_bytes", 0) >= 2 * GiB)
@@ -113,7 +114,7 @@ def test_a_dead_fd_store_is_replaced(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another process's pages can be had by root alone")
-def test_even_without_its_fd_store_the_report_is_found_in_a_slice(world):
+def test_the_report_page_is_recovered_from_a_slice_even_without_the_fd_store(world):
     holders(world, 1)
     fd_store = fd_store_of(world)
     crash(world)
@@ -123,7 +124,7 @@ def test_even_without_its_fd_store_the_report_is_found_in_a_slice(world):
     assert any("recovered from one of its processes" in e["text"] for e in world.show("t0")["events"])
 
 
-def test_a_broken_ledger_is_moved_aside_and_rebuilt_from_what_runs(world):
+def test_a_damaged_ledger_is_moved_aside_and_rebuilt_from_running_slices(world):
     holders(world, 2)
     before = ledger(world)
     crash(world)
@@ -141,13 +142,13 @@ def test_a_broken_ledger_is_moved_aside_and_rebuilt_from_what_runs(world):
     assert ledger(world) == before
 
 
-def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs_have_ended(world):
+def test_slices_for_containers_survive_a_reboot_and_programs_have_ended(world):
     (run,) = holders(world, 1)
     assert world.carve("slice", "create", "--memory", "2GiB", "--name", "kept").returncode == 0
     (pid,) = [p["pid"] for p in world.show("t0")["processes"] if p["attached"]]
     crash(world)
     os.kill(pid, signal.SIGKILL)
-    run.wait()  # After a boot no process of before is there.
+    run.wait()  # No process survives a reboot.
     world.pretend_boot()
     world.start()
     assert set(world.slices()) == {"kept"}
@@ -159,7 +160,7 @@ def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only with cgroups can processes be known without their notes")
-def test_pages_that_somebody_removed_are_made_anew_for_the_processes_that_live(world):
+def test_removed_pages_are_recreated_for_live_processes(world):
     holders(world, 1)
     crash(world)
     for file in (world.folder / "s.run").glob("t0.*"):
@@ -171,7 +172,7 @@ def test_pages_that_somebody_removed_are_made_anew_for_the_processes_that_live(w
     assert until(lambda: not world.slices())
 
 
-def test_who_pays_labels_and_units_survive_a_lost_ledger(world):
+def test_account_labels_and_units_survive_a_lost_ledger(world):
     crash(world)
     world.arguments += ["--memory-unit", "128MiB"]
     world.start()
@@ -208,13 +209,13 @@ def start_another(world, *arguments):
     return subprocess.run([BUILD / "bin/carved", *map(str, arguments)], capture_output=True, text=True, timeout=30)
 
 
-def test_a_second_agent_refuses_and_names_the_first(world):
+def test_a_second_agent_does_not_start_and_names_the_first(world):
     first = str(world.process.pid)
     state = start_another(world, "--sim", "a10x2", "--state", world.folder / "state", "--socket", world.folder / "other")
     assert state.returncode == 1 and first in state.stderr and "state" in state.stderr
     socket = start_another(world, "--sim", "a10x2", "--state", world.folder / "other", "--socket", world.socket)
     assert socket.returncode == 1 and first in socket.stderr and "socket" in socket.stderr
-    # The same devices under another state and socket.
+    # The same devices with another state directory and socket.
     (world.folder / "third").mkdir()
     (world.folder / "third/sim").symlink_to(world.folder / "state/sim")
     (world.folder / "third/sim.spec").write_text((world.folder / "state/sim.spec").read_text())
@@ -232,13 +233,13 @@ def test_a_second_agent_refuses_and_names_the_first(world):
     (["--audit", "shoot"], 2, "report, freeze or kill"),
     (["--over-quota", "ignore"], 2, "report, refuse or kill"),
 ])
-def test_a_wrong_start_is_a_message_and_a_status(words, status, says, tmp_path):
+def test_an_invalid_start_gives_a_message_and_an_exit_status(words, status, says, tmp_path):
     done = start_another(None, *(word.replace("/tmp/cv-", f"{tmp_path}/") for word in words))
     assert done.returncode == status, done.stderr
     assert says in done.stderr and "carved: " in done.stderr
 
 
-def test_an_ordinary_end_leaves_slices_running_and_the_next_agent_finds_them(world):
+def test_slices_keep_running_after_an_ordinary_end_and_the_next_agent_adopts_them(world):
     holders(world, 1)
     world.process.send_signal(signal.SIGTERM)
     assert world.process.wait(10) == 0
@@ -247,7 +248,7 @@ def test_an_ordinary_end_leaves_slices_running_and_the_next_agent_finds_them(wor
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
+def test_a_full_disk_blocks_new_slices_and_loses_none(tmp_path):
     w = Agent.__new__(Agent)
     small = tmp_path / "s"
     small.mkdir()
@@ -257,7 +258,7 @@ def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
         w.process.send_signal(signal.SIGTERM)
         w.process.wait()
         w.arguments[w.arguments.index("--state") + 1] = str(small / "state")
-        # Only the ledger is on the small disk: simulated devices there would fail when it is full.
+        # Only the ledger is on the small disk, because simulated devices would fail on a full disk.
         (small / "state").mkdir()
         (small / "state/sim").symlink_to(w.folder / "state/sim")
         (small / "state/sim.spec").write_text((w.folder / "state/sim.spec").read_text())
@@ -272,7 +273,7 @@ def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
             except OSError:
                 pass
         refused = w.carve("run", "--memory", "1GiB", "--name", "b", "--", "true")
-        for i in range(40):  # The log may have had a free page.
+        for i in range(40):  # The log may have free pages.
             if refused.returncode != 0:
                 break
             refused = w.carve("run", "--memory", "1GiB", "--name", f"b{i}", "--", "true")

@@ -1,4 +1,4 @@
-"""`carve run` passes through everything that a shell would, and the slice lives as long as its processes."""
+"""`carve run` passes everything through as a shell would, and the slice lives as long as its processes."""
 import json
 import os
 import pty
@@ -19,7 +19,7 @@ from conftest import BUILD, GiB, LOAD, until
     (["/no/such/program"], 127),
     (["/etc/passwd"], 126),
 ])
-def test_the_exit_status_is_the_programs_own(world, program, status):
+def test_the_exit_status_is_that_of_the_program(world, program, status):
     done = world.carve("run", "--memory", "1GiB", "--", *program)
     assert done.returncode == status, done.stderr
     assert until(lambda: not world.slices()), "the slice outlived its program"
@@ -37,7 +37,7 @@ def test_the_exit_status_is_the_programs_own(world, program, status):
     (["--memory", "1GiB", "--name", "Not A Name", "--", "true"], "Not A Name"),
     (["--memory", "0B", "--", "true"], "0"),
 ])
-def test_an_error_of_our_own_is_125_with_a_message(world, words, says):
+def test_an_error_of_carve_exits_with_125_and_a_message(world, words, says):
     done = world.carve("run", *words)
     assert done.returncode == 125
     assert done.stderr.startswith("carve: ") and says in done.stderr
@@ -67,7 +67,7 @@ def stands(pid):
         return f.read().rsplit(")", 1)[1].split()[0] == "T"
 
 
-def test_whoever_stopped_the_program_continues_it_alone(world):
+def test_only_the_sender_of_a_stop_signal_continues_the_program(world):
     run = world.begin(*STOPS_ITSELF)
     pid = int(run.stdout.readline())
     assert until(lambda: stands(pid))
@@ -75,7 +75,7 @@ def test_whoever_stopped_the_program_continues_it_alone(world):
     assert run.wait(10) == 6
 
 
-def test_on_a_terminal_a_suspended_program_suspends_carve_run_and_goes_on_with_it(world):
+def test_suspending_the_program_on_a_terminal_suspends_carve_run(world):
     run, terminal = pty.fork()
     if run == 0:
         os.execve(BUILD / "bin/carve", ["carve", *STOPS_ITSELF], world.environment)
@@ -95,7 +95,7 @@ def test_a_terminal_stays_a_terminal(world):
 def test_the_slice_lingers_until_the_last_process_ends(world):
     done = world.carve("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", "sleep 3 >/dev/null 2>&1 & exit 4")
     assert done.returncode == 4
-    if os.geteuid() == 0:  # Without a cgroup `carve run` stays until then.
+    if os.geteuid() == 0:  # Without a cgroup `carve run` waits until then.
         assert world.slices()["a"]["state"] == "lingering"
     assert until(lambda: not world.slices())
 
@@ -121,7 +121,7 @@ def test_a_slice_with_a_cgroup_outlives_carve_run(world):
     assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
-def test_a_program_that_dies_gives_its_slice_back_and_says_why(world):
+def test_a_program_that_dies_releases_its_slice_and_reports_why(world):
     program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", LOAD, "--allocate", "1GiB", "--no-touch", "--seconds", "30")
     pid = next(p["pid"] for p in world.attached("a")["processes"] if p["attached"])
     os.kill(pid, signal.SIGKILL)
@@ -132,7 +132,7 @@ def test_a_program_that_dies_gives_its_slice_back_and_says_why(world):
     assert world.json("devices")["devices"][0]["granted_bytes"] == 0
 
 
-def test_an_ended_slice_keeps_its_peak_and_a_list_has_the_processes(world):
+def test_an_ended_slice_keeps_its_peak_and_a_list_shows_the_processes(world):
     load = [LOAD, "--allocate", "1GiB", "--no-touch", "--seconds"]
     world.begin("run", "--memory", "2GiB", "--name", "a", "--", *load, "600")
     assert until(lambda: "a" in world.slices() and world.show("a")["parts"][0]["peak_bytes"] >= 1 << 30)
@@ -143,7 +143,7 @@ def test_an_ended_slice_keeps_its_peak_and_a_list_has_the_processes(world):
 
 
 @pytest.mark.devices("a10x1,t4x1")
-def test_a_percentage_of_unequal_devices_is_refused(world):
+def test_a_percentage_of_unequal_devices_is_rejected(world):
     done = world.carve("run", "--devices", "2", "--memory", "80%", "--", "true")
     assert done.returncode == 125 and "the percentage is not the same amount on each; request a number of bytes" in done.stderr, done.stderr
     waits = world.carve("run", "--devices", "2", "--memory", "80%", "--wait", "--", "true")
@@ -154,20 +154,20 @@ def test_a_percentage_of_unequal_devices_is_refused(world):
 
 
 @pytest.mark.devices("t4x1,a10x2")
-def test_a_percentage_takes_the_equal_devices(world):
+def test_a_percentage_can_be_used_on_equal_devices(world):
     words = "--devices", "2", "--memory", "80%"
     assert world.carve("explain", *words).returncode == 0
     assert world.carve("run", *words, "--name", "a", "--", "true").returncode == 0
     assert sorted(p["index"] for p in world.show("a")["parts"]) == [1, 2]
 
 
-def test_waiting_for_what_can_never_fit_is_refused(world):
+def test_waiting_for_a_slice_that_can_never_fit_is_rejected(world):
     for words in (("--memory", "30GiB"), ("--devices", "3", "--memory", "1GiB")):
         done = world.carve("run", *words, "--wait", "--", "true")
         assert done.returncode == 125 and "request at most" in done.stderr and "waiting" not in done.stderr, done.stderr
 
 
-def test_waiting_for_room_ends_when_there_is_some(world):
+def test_waiting_ends_when_there_is_room(world):
     world.begin("run", "--memory", "20GiB", "--devices", "2", "--name", "first", "--", "sleep", "2")
     assert until(lambda: "first" in world.slices())
     assert world.carve("run", "--memory", "20GiB", "--", "true").returncode == 125
@@ -178,15 +178,16 @@ def test_waiting_for_room_ends_when_there_is_some(world):
     assert world.carve("run", "--memory", "20GiB", "--wait=1s", "--", "true").returncode == 125
 
 
-def test_a_name_is_taken_once(world):
+def test_a_name_can_be_used_by_one_live_slice(world):
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sleep", "20")
     assert until(lambda: "a" in world.slices())
     done = world.carve("run", "--memory", "1GiB", "--name", "a", "--", "true")
     assert done.returncode == 125 and "taken" in done.stderr
 
 
-def test_an_agent_that_is_preloaded_itself_starts_at_once(world):
-    """As with the library in /etc/ld.so.preload, also if a killed agent left its sockets."""
+def test_an_agent_that_has_the_library_preloaded_starts_immediately(world):
+    """This happens if the library is in /etc/ld.so.preload. It must also work if a killed agent left its
+    sockets."""
     world.process.kill()
     world.process.wait()
     world.log.close()
@@ -199,7 +200,7 @@ def test_an_agent_that_is_preloaded_itself_starts_at_once(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root's agent and an ordinary user's program")
-def test_an_ordinary_user_gets_a_slice_of_roots_agent_and_nothing_else(world):
+def test_an_ordinary_user_gets_only_a_slice_of_roots_agent(world):
     """The socket is open to its group, here root's group; the uid is that of the user `nobody`."""
     nobody = ["setpriv", "--reuid=65534", "--regid=0", "--clear-groups"]
 
@@ -217,8 +218,8 @@ def test_an_ordinary_user_gets_a_slice_of_roots_agent_and_nothing_else(world):
     assert ledger.stat().st_mode & 0o077 == 0 and as_nobody("cat", ledger).returncode != 0
 
 
-def test_from_any_folder_and_as_an_ordinary_user(tmp_path):
-    """An ordinary user's own agent, its programs and its quota; the machine's agent is not needed."""
+def test_carve_runs_from_any_folder_and_as_an_ordinary_user(tmp_path):
+    """Tests an ordinary user's own agent with its programs and its quota, without the machine's agent."""
     if os.geteuid() != 0:
         pytest.skip("run as root this case also plays the ordinary user")
     script = f"""

@@ -1,4 +1,5 @@
-"""The programs as their units start them: with the address families of the unit and no others, before kubelet."""
+"""Tests the programs as their systemd units start them: only with the unit's address families, and before
+kubelet."""
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ KUBELET_UNIT = HERE.parent / "deploy/carve-kubelet.service.in"
 
 
 def settings_of(unit):
-    """The settings by name, each with its values in their order."""
+    """Returns the settings by name, each with its values in order."""
     out = {}
     for name, value in re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.M):
         out.setdefault(name, []).append(value)
@@ -25,7 +26,8 @@ def settings_of(unit):
 
 @pytest.fixture
 def restricted(world):
-    """restricted(FAMILIES): starts a second agent with metrics on a free port; returns its process and its log."""
+    """restricted(FAMILIES): starts a second agent with only these address families and with metrics on a free
+    port. Returns its process and its log."""
     agents = []
 
     def start(families):
@@ -51,7 +53,7 @@ def test_metrics_are_served_under_the_units_address_families(restricted):
     assert "carve_device_memory_native_bytes" in urllib.request.urlopen(address()[0], timeout=10).read().decode()
 
 
-def test_without_inet_the_agent_says_that_it_cannot_serve_metrics(restricted):
+def test_the_agent_reports_that_it_cannot_serve_metrics_without_inet(restricted):
     agent, log = restricted(["AF_UNIX"])
     assert agent.wait(20) == 1
     assert "127.0.0.1:0" in log.read_text() and "Address family not supported" in log.read_text()
@@ -73,7 +75,7 @@ def test_both_programs_of_a_node_start_before_kubelet():
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 @pytest.mark.parametrize("name", ["carved", "carve-kubelet", "carve-controller"])
 def test_systemd_accepts_the_unit(name, tmp_path):
-    """An unknown setting is only a warning for systemd, so it is looked for in what it prints."""
+    """For systemd an unknown setting is only a warning, so the test searches systemd's output for it."""
     text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", (BUILD / f"deploy/{name}.service").read_text(), flags=re.M)
     (tmp_path / f"{name}.service").write_text(text)
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", tmp_path / f"{name}.service"], capture_output=True, text=True)
@@ -81,7 +83,7 @@ def test_systemd_accepts_the_unit(name, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
-def test_a_container_starts_with_what_the_unit_leaves_to_carve_kubelet():
+def test_a_container_starts_with_the_rights_that_the_unit_leaves_to_carve_kubelet():
     settings = settings_of(KUBELET_UNIT)
     assert settings["CapabilityBoundingSet"] == [""]
     bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]

@@ -1,4 +1,5 @@
-"""Services: replicas in slices of their own behind one address, kept alive over kills of the controller, updated without a lost request."""
+"""Tests services: replicas in their own slices behind one address, which survive kills of the controller and
+are updated without losing a request."""
 import collections
 import http.client
 import json
@@ -36,7 +37,7 @@ def answer(endpoint):
 
 
 class Clients:
-    """Threads that request without a pause; each answer and each failure is counted."""
+    """Threads that send requests without a pause and count each answer and each failure."""
 
     def __init__(self, endpoint, count=4):
         self.answers, self.failures, self.ends = collections.Counter(), collections.Counter(), False
@@ -71,8 +72,8 @@ class Clients:
 
 
 @pytest.mark.devices("a10x2")
-def test_visible_devices_of_a_document_count_those_of_the_slice(services):
-    """Two replicas that fill a device each; without a slice there is no device."""
+def test_visible_devices_in_a_document_refer_to_the_devices_of_the_slice(services):
+    """Two replicas fill a device each; without a slice there is no device."""
     say = ["sh", "-c", f"echo seen=$CUDA_VISIBLE_DEVICES; {LOAD} --allocate 100MiB --seconds 1 && echo has memory; sleep 600"]
     run = {"command": say, "env": {"CUDA_VISIBLE_DEVICES": "0"}}
     services.apply(document(memory="12GiB", port=None, run=run))
@@ -89,7 +90,7 @@ def test_visible_devices_of_a_document_count_those_of_the_slice(services):
     assert "has memory" not in services.carve("logs", "service/c")
 
 
-def test_a_replica_is_resized_by_its_document_alone(services):
+def test_a_replica_is_resized_only_by_its_document(services):
     services.apply(document(replicas=1))
     services.running()
     agent = services.agent
@@ -101,7 +102,7 @@ def test_a_replica_is_resized_by_its_document_alone(services):
     assert agent.show("demo-1-0")["parts"][0]["quota_bytes"] == 6 * GiB
 
 
-def test_a_file_changes_the_named_service_of_pai_eas_only(services):
+def test_a_file_changes_only_the_named_pai_eas_service(services):
     path = services.folder / "eas.json"
     def write(**metadata):
         path.write_text(json.dumps({"metadata": {"instance": 1, "gpu_memory": 2, **metadata}, "containers": [{"script": "sleep 600"}]}))
@@ -146,7 +147,7 @@ def test_an_eas_document_becomes_two_replicas_on_one_device_behind_one_address(w
     assert "secret" not in services.log()
     supervisors = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
     assert "carve-supervise" in supervisors and "secret" not in supervisors
-    # More memory, without a restart.
+    # More memory without a restart.
     services.carve("eas", "modify", "My_Model", "-Dmetadata.gpu_memory=6")
     assert until(lambda: world.show("my-model-1-0")["parts"][0]["quota_bytes"] == 6 * GiB, 30)
     after = services.running("my-model")
@@ -179,7 +180,7 @@ def test_rollouts_and_kills_of_the_controller_lose_no_request_and_restart_no_pro
     assert services.running()["restarts"] == 0
 
 
-def test_a_killed_replica_is_started_again_and_its_end_is_shown(world, services):
+def test_a_killed_replica_is_restarted_and_its_end_is_shown(world, services):
     services.apply(document(["sh", "-c", "echo to be seen; exec python3 " + str(SERVER)], replicas=1), "--wait")
     (pid,) = [p["pid"] for p in world.show("demo-1-0")["processes"]]
     os.kill(pid, signal.SIGKILL)
@@ -190,7 +191,7 @@ def test_a_killed_replica_is_started_again_and_its_end_is_shown(world, services)
     assert world.slices() == ["demo-1-0"] or list(world.slices()) == ["demo-1-0"], "its slice was kept"
 
 
-def test_a_program_that_never_starts_backs_off_with_its_exit_status(services):
+def test_a_program_that_never_starts_is_retried_with_back_off_and_its_exit_status_shown(services):
     services.apply(document(["sh", "-c", "echo no model >&2; exit 3"], replicas=1))
     assert until(lambda: services.service("demo")["status"]["restarts"] >= 1, 60)
     assert until(lambda: services.service("demo")["status"]["replicaList"][0]["state"] == "CrashLoopBackOff", 60)
@@ -207,7 +208,7 @@ def test_a_program_that_never_starts_backs_off_with_its_exit_status(services):
         waiting.wait()
 
 
-def test_a_replica_cannot_pass_its_quota_and_a_service_that_does_not_fit_says_so(world, services):
+def test_a_replica_cannot_exceed_its_quota_and_a_service_that_does_not_fit_shows_why(world, services):
     load = [str(LOAD), "--allocate", "3GiB", "--no-touch", "--seconds", "600"]
     services.apply(document(load, replicas=1, memory="2GiB", port=None))
     assert until(lambda: services.service("demo")["status"]["restarts"] >= 1, 60), "3 GiB do not fit into 2 GiB"
@@ -221,8 +222,9 @@ def test_a_replica_cannot_pass_its_quota_and_a_service_that_does_not_fit_says_so
     assert services.service("large")["status"]["replicas"] <= 2
 
 
-def test_an_update_that_fits_nowhere_leaves_the_replica_that_serves(world, services):
-    """Beside the replica of 4 GiB its device has 6 GiB free, so 12 GiB do not fit even if the replica ends."""
+def test_an_update_that_fits_nowhere_keeps_the_serving_replica(world, services):
+    """The device has 6 GiB free next to the replica of 4 GiB, so 12 GiB do not fit even if the replica
+    ends."""
     for name, memory in (("0", "22GiB"), ("1", "12GiB")):
         world.begin("run", "--name", f"held-{name}", "--device", name, "--memory", memory, "--", "sleep", "300")
         assert until(lambda name=name: f"held-{name}" in world.slices())
@@ -239,7 +241,7 @@ def test_an_update_that_fits_nowhere_leaves_the_replica_that_serves(world, servi
     assert status["readyReplicas"] == 1 and [r["revision"] for r in status["replicaList"]] == [1], status
 
 
-def test_scaled_and_stopped_and_started(world, services):
+def test_a_service_can_be_scaled_stopped_and_started(world, services):
     services.apply(document(replicas=1), "--wait")
     services.carve("scale", "service/demo", "--replicas", 3, "--wait")
     assert len(world.slices()) == 3
@@ -258,14 +260,14 @@ def test_scaled_and_stopped_and_started(world, services):
     ('{"metadata":{"name":"a","gpu_memory":40},"containers":[{"command":"x"}]}', ["40 GiB is more than the 22731 MiB that are usable on the largest device; request at most 22 GiB"]),
     ("a: 010\n", ["line 1: a: 010 starts with 0", "write 10 for the number"]),
 ])
-def test_a_wrong_document_is_refused_with_all_its_errors(services, text, messages):
+def test_an_invalid_document_is_rejected_with_all_its_errors(services, text, messages):
     assert until(lambda: services.nodes()["n1"]["devices"], 30)
     shown = services.apply(text, status=1)
     assert all(message in shown for message in messages), shown
     assert json.loads(services.carve("get", "services", "-o", "json"))["items"] == []
 
 
-def test_over_tcp_a_caller_needs_a_token(world):
+def test_a_caller_over_tcp_needs_a_token(world):
     services = Services({"n1": world}, "--listen", "127.0.0.1:0")
     services.agent = world
     try:
@@ -302,8 +304,9 @@ def cpu_seconds(pid):
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def test_the_agent_is_idle_beside_programs_that_are(services, world):
-    """Programs have begun in slices that outlive them: the agent takes each notification of their cgroups once."""
+def test_the_agent_is_idle_while_programs_are_idle(services, world):
+    """The programs run in slices that outlive them. The agent must handle each notification of their cgroups
+    only once."""
     services.apply(document())
     services.running()
     pid, before, begin = world.process.pid, cpu_seconds(world.process.pid), time.monotonic()
@@ -311,8 +314,9 @@ def test_the_agent_is_idle_beside_programs_that_are(services, world):
     assert cpu_seconds(pid) - before < 0.2 * (time.monotonic() - begin)
 
 
-def test_another_program_at_a_replicas_port_gets_no_request(services):
-    """A user listens at the port of a program that loads for long, and answers its probes; the program then cannot listen."""
+def test_another_program_on_a_replicas_port_gets_no_request(services):
+    """A user listens on the port of a program that takes long to load, and answers its probes; the program
+    then cannot listen."""
     listens = services.folder / "listens"
     script = f'echo "$PORT" >> {services.folder}/ports; while [ ! -e {listens} ]; do sleep 0.1; done; exec python3 {SERVER}'
     services.apply(document(["sh", "-c", script], replicas=1))
@@ -355,7 +359,7 @@ def test_a_dry_run_says_where_each_new_replica_would_be(services):
         assert applied["action"] == "checked"
         return applied["placement"]
 
-    services.node_becomes("n1", "reachable")  # Its devices are known then.
+    services.node_becomes("n1", "reachable")  # Then its devices are known.
     rows = forecast(9)
     assert [(row["node"], row["devices"]) for row in rows[:8]] == [("n1", [0])] * 4 + [("n1", [1])] * 4, rows
     assert rows[8]["node"] == "" and rows[8]["message"].startswith("node n1: "), rows[8]

@@ -1,4 +1,5 @@
-"""carve set: a slice gets more or less while it runs. An impossible change is refused with an error and has no effect."""
+"""Tests carve set, which gives a slice more or less while it runs. An impossible change is rejected with an
+error and has no effect."""
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ def quota(world, name="a"):
     return world.show(name)["parts"][0]["quota_bytes"]
 
 
-def test_memory_grows_where_the_device_has_it(world):
+def test_memory_can_grow_if_the_device_has_it_free(world):
     holder(world, memory="3GiB", allocate="2GiB")
     free = world.json("devices")["devices"][0]["free_bytes"]
     assert world.carve("set", "a", "--memory", "6GiB").returncode == 0
@@ -34,7 +35,7 @@ def test_memory_grows_where_the_device_has_it(world):
     assert quota(world) == 6 * GiB
 
 
-def test_the_program_itself_is_given_more_and_less(world):
+def test_the_running_program_gets_more_and_less(world):
     script = f"{LOAD} --allocate 3GiB --no-touch; echo first $?; touch {world.folder}/asked; " \
              f"while [ ! -e {world.folder}/more ]; do sleep 0.02; done; " \
              f"{LOAD} --allocate 3GiB --no-touch; echo then $?; touch {world.folder}/had; " \
@@ -50,7 +51,7 @@ def test_the_program_itself_is_given_more_and_less(world):
     assert [line for line in out.splitlines() if line.split()[0] in ("first", "then", "last")] == ["first 1", "then 0", "last 1"], out + err
 
 
-def test_memory_shrinks_to_what_is_in_use_and_the_refusal_says_who_holds_it(world):
+def test_memory_can_shrink_to_the_bytes_in_use_and_a_rejection_names_their_holders(world):
     shown = holder(world)
     used = shown["parts"][0]["charged_bytes"]
     (pid,) = [p["pid"] for p in shown["processes"] if p["attached"]]
@@ -64,7 +65,7 @@ def test_memory_shrinks_to_what_is_in_use_and_the_refusal_says_who_holds_it(worl
     assert any("memory" in e["text"] and "instead of 4 GiB" in e["text"] for e in world.show("a")["events"])
 
 
-def test_shares_and_classes_change_and_every_period_is_remembered(world):
+def test_shares_and_classes_can_change_and_every_period_is_recorded(world):
     holder(world, "a", "4GiB", "1GiB", "--compute", "30%")
     holder(world, "b", "2GiB", "1GiB", "--compute", "50%")
     assert world.carve("set", "a", "--compute", "40%", "--latency").returncode == 0
@@ -79,7 +80,7 @@ def test_shares_and_classes_change_and_every_period_is_remembered(world):
     assert all(a["to_ns"] == b["from_ns"] for a, b in zip(periods, periods[1:])) and periods[-1]["to_ns"] == 0
     table = world.carve("show", "a", "--history").stdout.splitlines()
     assert len(table) == 4 and "40%" in table[2] and "latency" in table[2]
-    # After the end of the agent, and after the end of the slice.
+    # The records are the same after the end of the agent and after the end of the slice.
     world.process.send_signal(signal.SIGKILL)
     world.process.wait()
     world.start()
@@ -90,21 +91,21 @@ def test_shares_and_classes_change_and_every_period_is_remembered(world):
     assert [p["share_bp"] for p in world.show("a")["history"]] == [3000, 4000, 5000]
 
 
-def test_a_first_share_is_enforced_like_one_that_was_asked_for_at_once(world):
+def test_a_share_that_is_set_later_is_enforced_like_an_initial_one(world):
     holder(world)
     assert world.show("a")["isolation"] == "memory"
     assert world.carve("set", "a", "--compute", "20%").returncode == 0
     assert world.show("a")["isolation"] == "memory+compute"
 
 
-def test_a_policy_that_the_device_does_not_follow_is_refused(world):
+def test_a_policy_that_the_device_does_not_follow_is_rejected(world):
     holder(world, "a", "4GiB", "1GiB", "--compute", "30%")
     done = world.carve("set", "a", "--policy", "native-burst-share")
     assert done.returncode == 1 and "device 0 follows fixed-share" in done.stderr and "carve node set" in done.stderr
     assert world.carve("set", "a", "--policy", "fixed-share").returncode == 0
 
 
-def test_an_exclusive_slice_has_nothing_to_change(world):
+def test_an_exclusive_slice_cannot_be_changed(world):
     world.begin("run", "--exclusive", "--name", "w", "--", "sleep", 600)
     assert until(lambda: "w" in world.slices())
     done = world.carve("set", "w", "--memory", "1GiB")
@@ -120,7 +121,7 @@ def test_parts_on_several_devices_change_together(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="run as root this case also plays an ordinary user")
-def test_what_is_somebody_elses_cannot_be_changed(world):
+def test_another_users_slice_cannot_be_changed(world):
     os.chmod(world.socket, 0o666)
     holder(world)
     done = world.carve("set", "a", "--memory", "5GiB", user=65534, group=65534, extra_groups=[])
@@ -130,7 +131,8 @@ def test_what_is_somebody_elses_cannot_be_changed(world):
     assert quota(world) == 4 * GiB
 
 
-# Until 20 changes were refused; a slow machine needs more tries, because one more is accepted each second.
+# Runs until 20 changes were rejected. A slow machine needs more tries, because one more change is accepted
+# each second.
 LOOP = """
 import http.client, json, socket, sys
 refused = n = 0

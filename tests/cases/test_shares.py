@@ -1,5 +1,6 @@
-"""Shares of real processes: the shipped agent and library over a simulated device, under the real clock. Two shared cores run the
-device, the slices and the arbiter, so tolerances are wide; tests/share asserts the exact figures in virtual time."""
+"""Tests shares of real processes with the shipped agent and library on a simulated device, under the real
+clock. Two shared cores run the device, the slices and the arbiter, so tolerances are wide; tests/share
+asserts the exact figures in virtual time."""
 import json
 import os
 import pathlib
@@ -40,7 +41,7 @@ def compute(world, device=0):
 
 
 def charged(world, seconds, device=0):
-    """Returns each slice's charge, in percent of the time that passed by the arbiter's clock."""
+    """Returns each slice's charge in percent of the elapsed time on the arbiter's clock."""
     before = compute(world, device)
     time.sleep(seconds)
     after = compute(world, device)
@@ -49,7 +50,8 @@ def charged(world, seconds, device=0):
 
 
 def in_some_window(world, holds, seconds=2, device=0, tries=4):
-    """Returns whether the charges in one of several windows are as expected; in the others the machine may be busy with other work."""
+    """Returns whether the charges are as expected in one of several windows; in the others the machine may be
+    busy with other work."""
     seen = []
     for _ in range(tries):
         seen.append(charged(world, seconds, device))
@@ -64,7 +66,7 @@ def all_run(world, *names):
 
 @ONE_DEVICE
 @pytest.mark.parametrize("words", ["", "--no-sync", "--no-sync --graphs", "--no-sync --streams 4", "--no-sync --processes 3"])
-def test_a_fixed_share_is_a_cap_on_an_empty_device(world, words):
+def test_a_fixed_share_is_a_cap_even_on_an_empty_device(world, words):
     alone = load(world, "a", 30, f"--kernels 200us {words}", 8)
     all_run(world, "a")
     in_some_window(world, lambda had: had["a"] == pytest.approx(30, abs=1.5), tries=3)
@@ -73,7 +75,7 @@ def test_a_fixed_share_is_a_cap_on_an_empty_device(world, words):
 
 @GUARANTEED
 @pytest.mark.parametrize("words", ["", "--no-sync", "--no-sync --graphs", "--no-sync --streams 4", "--no-sync --processes 3"])
-def test_a_guaranteed_share_is_held_beside_a_greedy_neighbour(world, words):
+def test_a_guaranteed_share_is_kept_next_to_a_greedy_neighbour(world, words):
     greedy = load(world, "greedy", 60, "--kernels 200us --no-sync --streams 4", 11)
     a = load(world, "a", 30, f"--kernels 200us {words}", 10)
     all_run(world, "a", "greedy")
@@ -83,7 +85,7 @@ def test_a_guaranteed_share_is_held_beside_a_greedy_neighbour(world, words):
 
 
 @GUARANTEED
-def test_a_burst_slice_alone_has_the_device(world):
+def test_a_burst_slice_gets_the_whole_device_if_no_other_slice_runs(world):
     environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     ratios = []
     for _ in range(3):
@@ -97,7 +99,7 @@ def test_a_burst_slice_alone_has_the_device(world):
 
 
 @pytest.mark.devices("a10x1", "--policy", "native-burst-share")
-def test_native_weights_are_proportions_and_promise_nothing(world):
+def test_native_weights_are_proportions_without_a_guarantee(world):
     programs = [load(world, "a", 60, "--kernels 200us --no-sync", 11), load(world, "b", 20, "--kernels 200us --no-sync", 11)]
     all_run(world, "a", "b")
     in_some_window(world, lambda had: had["a"] / had["b"] == pytest.approx(3, rel=0.2))
@@ -106,7 +108,7 @@ def test_native_weights_are_proportions_and_promise_nothing(world):
 
 
 @GUARANTEED
-def test_who_goes_idle_leaves_its_time_and_has_it_back_at_once(world):
+def test_an_idle_slice_leaves_its_time_and_gets_it_back_immediately(world):
     a = load(world, "a", 50, "--kernels 200us --no-sync", 14)
     work = f"{LOAD} --kernels 200us --no-sync --seconds"
     b = world.begin("run", "--memory", "1GiB", "--compute", "50%", "--name", "b", "--", "sh", "-c", f"{work} 3; sleep 4; {work} 7")
@@ -119,7 +121,7 @@ def test_who_goes_idle_leaves_its_time_and_has_it_back_at_once(world):
 
 
 @ONE_DEVICE
-def test_a_share_changes_while_the_program_runs(world):
+def test_a_share_can_change_while_the_program_runs(world):
     programs = [load(world, name, 20, "--kernels 200us --no-sync", 11) for name in ("a", "b")]
     all_run(world, "a", "b")
     in_some_window(world, lambda had: had["a"] == pytest.approx(20, abs=1.5), 1)
@@ -130,7 +132,7 @@ def test_a_share_changes_while_the_program_runs(world):
 
 
 @ONE_DEVICE
-def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(world):
+def test_fixed_shares_follow_the_timetable_while_there_is_no_agent(world):
     seconds = 10
     shares = {"a": 20, "b": 30, "c": 50}
     programs = {name: load(world, name, share, "--kernels 200us --no-sync", seconds) for name, share in shares.items()}
@@ -141,7 +143,7 @@ def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(wor
     world.start()
     assert until(lambda: len(compute(world)) == 3)
     in_some_window(world, lambda had: all(had[name] == pytest.approx(share, abs=3) for name, share in shares.items()), 0.7)
-    # Five of the ten seconds were without it; the rest of the total belongs to the other five.
+    # Five of the ten seconds were without an agent; the rest of the total belongs to the other five.
     had = {name: kernel_percent(program) for name, program in programs.items()}
     total = sum(had.values())
     assert total >= 60, had
@@ -153,7 +155,8 @@ BYPASS_GATE = pathlib.Path(__file__).with_name("bypass_gate.py")
 
 
 def bypass(world):
-    """Runs a slice that bypasses its gate next to one that does not; returns how many of the driver's samples named it."""
+    """Runs a slice that bypasses its gate next to one that does not. Returns how many of the driver's samples
+    showed the first one."""
     honest = load(world, "honest", 60, "--kernels 200us --no-sync", 25)
     all_run(world, "honest")
     began = world.folder / "began"
@@ -169,16 +172,17 @@ def bypass(world):
 
 
 @ONE_DEVICE
-def test_who_passes_its_gate_is_seen_by_the_driver_and_named(world):
+def test_a_slice_that_bypasses_its_gate_is_detected_and_reported(world):
     _, named, samples = bypass(world)
     assert "bypasses its launch gate" in named and "python3" in named
-    # The driver names one of the two processes every 200 ms. 42 of its periods prove half of the time; a sample comes every 0.25 s.
+    # Every 200 ms the driver records one of the two processes. 42 of its periods prove half of the time; a
+    # sample is taken every 0.25 s.
     assert samples <= 100
 
 
 @pytest.mark.devices("a10x1", "--policy", "fixed-share", "--audit", "kill")
-def test_who_keeps_to_its_share_is_not_accused_beside_a_larger_one(world):
-    # The driver shows the busy time of the whole device for whichever process it notes.
+def test_a_slice_that_keeps_to_its_share_is_not_accused_next_to_a_larger_one(world):
+    # The driver reports the busy time of the whole device for the process that it records.
     programs = [load(world, name, share, "--kernels 200us --no-sync", 8) for name, share in (("large", 70), ("small", 10))]
     all_run(world, "large", "small")
     for program in programs:
@@ -187,7 +191,7 @@ def test_who_keeps_to_its_share_is_not_accused_beside_a_larger_one(world):
 
 
 @pytest.mark.devices("a10x1", "--policy", "fixed-share", "--audit", "freeze")
-def test_who_passes_its_gate_is_frozen_and_the_others_have_theirs_back(world):
+def test_a_slice_that_bypasses_its_gate_is_frozen_and_the_others_get_their_shares(world):
     bypass(world)
     assert until(lambda: world.show("hostile")["state"] == "frozen")
     in_some_window(world, lambda had: had["honest"] == pytest.approx(60, abs=3), 1)
@@ -196,7 +200,7 @@ def test_who_passes_its_gate_is_frozen_and_the_others_have_theirs_back(world):
 
 
 @pytest.mark.devices("a10x1", "--policy", "fixed-share", "--audit", "kill")
-def test_who_passes_its_gate_is_ended_where_so_configured(world):
+def test_a_slice_that_bypasses_its_gate_is_ended_if_so_configured(world):
     honest, _, _ = bypass(world)
     assert until(lambda: "hostile" not in world.slices())
     in_some_window(world, lambda had: had["honest"] == pytest.approx(60, abs=3), 1)
@@ -204,7 +208,7 @@ def test_who_passes_its_gate_is_ended_where_so_configured(world):
 
 
 @pytest.mark.devices("a10x2", "--policy", "guaranteed-burst-share")
-def test_a_slice_of_two_devices_has_its_share_of_both(world):
+def test_a_slice_on_two_devices_gets_its_share_of_both(world):
     gang = world.begin("run", "--total-memory", "2GiB", "--devices", 2, "--compute", "40%", "--name", "gang", "--", LOAD, "--device", "all",
                        *"--kernels 200us --no-sync".split(), "--seconds", 14)
     beside = [load(world, f"n{i}", 60, "--kernels 200us --no-sync", 14, "--device", i) for i in range(2)]
@@ -216,7 +220,7 @@ def test_a_slice_of_two_devices_has_its_share_of_both(world):
 
 
 @pytest.mark.devices("a10x2", "--policy", "guaranteed-burst-share")
-def test_parts_that_differ_have_their_own_share_of_each_device(world):
+def test_parts_that_differ_get_their_own_share_of_each_device(world):
     gang = world.begin("run", "--parts", "2GiB:40%,1GiB:20%", "--device", "0,1", "--name", "gang", "--", LOAD, "--device", "all",
                        *"--kernels 200us --no-sync".split(), "--seconds", 14)
     assert until(lambda: "gang" in world.slices())
@@ -231,7 +235,7 @@ def test_parts_that_differ_have_their_own_share_of_each_device(world):
 
 
 @GUARANTEED
-def test_a_killed_holder_leaves_the_device_at_once(world):
+def test_a_killed_lease_holder_leaves_the_device_immediately(world):
     victim = load(world, "victim", 50, "--kernels 200us --no-sync", 20)
     other = load(world, "other", 50, "--kernels 200us --no-sync", 8)
     all_run(world, "victim", "other")

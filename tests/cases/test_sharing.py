@@ -1,4 +1,5 @@
-"""Memory that one process passes to another: within a slice it is charged once, from another slice it is refused."""
+"""Tests memory that one process passes to another: within a slice it is charged once, and an import from
+another slice fails."""
 import json
 
 import pytest
@@ -17,7 +18,7 @@ class Handle(ctypes.Structure):
 class Properties(ctypes.Structure):  # CUmemAllocationProp: pinned, as a descriptor, on device 0.
     _fields_ = [("type", c_int), ("handles", c_int), ("location", c_int), ("device", c_int), ("rest", ctypes.c_ubyte * 16)]
 
-class PoolProperties(ctypes.Structure):  # CUmemPoolProps, the same.
+class PoolProperties(ctypes.Structure):  # CUmemPoolProps with the same properties.
     _fields_ = [("type", c_int), ("handles", c_int), ("location", c_int), ("device", c_int), ("rest", ctypes.c_ubyte * 72)]
 
 def must(result):
@@ -58,13 +59,13 @@ server.listen()
 held = free()
 print(json.dumps({"took": before - held}), flush=True)
 for importer in range(2):
-    if importer == 1:  # A sibling in the same slice, which attaches for itself.
+    if importer == 1:  # A sibling in the same slice, which attaches by itself.
         inside = subprocess.Popen([sys.executable, "-c", os.environ["IMPORTER"], kind, path], stdout=subprocess.PIPE, text=True)
     connection, _ = server.accept()
     socket.send_fds(connection, [bytes(handle)], [fd.value] if fd.value >= 0 else [])
     connection.close()
 said = inside.communicate(timeout=30)[0]
-for tries in range(100):  # The importer's own context is given back when its death is seen.
+for tries in range(100):  # The importer's context is released when its death is noticed.
     if free() == held:
         break
     time.sleep(0.05)
@@ -104,12 +105,13 @@ def test_an_import_is_charged_at_its_exporter_and_from_another_slice_refused(wor
     out, error = exporter.communicate(timeout=60)
     result, charged, free = map(int, out.split())
     assert (result, charged) == (0, 0), error
-    # The charges were the exporter's context, the importer's (now gone), and the memory once.
+    # The charges were the exporter's context, the importer's context (now released), and the memory once.
     assert free == 2 * GiB - 256 * MiB - took
 
 
-# Exported memory lives as long as any process or descriptor holds it, and is charged as long. BROKER holds what one process exported, and
-# passes it on: the agent knows nothing of it, as it makes no CUDA call. Each program takes its steps from its input, one a line.
+# Exported memory lives, and is charged, as long as any process or descriptor holds it. BROKER holds what one
+# process exported and passes it on. The agent does not know it, because it makes no CUDA call. Each program
+# reads its steps from its input, one per line.
 STEPS = START + """
 import array
 kind = sys.argv[1]
@@ -186,7 +188,7 @@ def close_own():
 def destroy():
     must(cu.cuMemPoolDestroy(pool))
 
-def fill():  # Until as much was allocated as must become free, and then as much as there is.
+def fill():  # Waits for the memory that must become free, then allocates all that there is.
     got, total, end = c_uint64(), 0, time.monotonic() + 10
     while True:
         for step in (256 * MiB, 16 * MiB, 2 * MiB):

@@ -1,4 +1,5 @@
-"""Slots: a container attaches through the directory that is mounted into it alone, and the kernel names its pod."""
+"""Tests slots: a container attaches through a directory that is mounted only into it, and the kernel
+identifies its pod."""
 import json
 import os
 import pathlib
@@ -21,7 +22,7 @@ FULL = "CUDA_ERROR_OUT_OF_MEMORY"
 
 
 def mount_of_cgroups():
-    """Where cgroups of version 2 are, if this process may make some; None: it may not."""
+    """Returns the mount point of cgroup v2 if this process may create cgroups, otherwise None."""
     for line in pathlib.Path("/proc/mounts").read_text().splitlines():
         _, mount, kind = line.split()[:3]
         if kind == "cgroup2" and os.geteuid() == 0 and os.access(mount, os.W_OK):
@@ -31,7 +32,7 @@ def mount_of_cgroups():
 
 @pytest.fixture
 def node(tmp_path):
-    """An agent with one device and a CDI directory of its own."""
+    """An agent with one device and its own CDI directory."""
     agent = Agent("a10x1", "--cdi-dir", str(tmp_path / "cdi"))
     agent.cdi = tmp_path / "cdi"
     yield agent
@@ -41,7 +42,7 @@ def node(tmp_path):
 
 @pytest.fixture
 def cgroups():
-    """cgroups(UID, CONTAINER): the folder of that container's cgroup, as kubelet makes it."""
+    """cgroups(UID, CONTAINER): returns the folder of that container's cgroup as kubelet would create it."""
     mount = mount_of_cgroups()
     if mount is None:
         pytest.skip("cgroups of version 2 cannot be made here")
@@ -73,7 +74,7 @@ def directory(agent, slot="s017"):
 
 
 def start(agent, *words, slot="s017", cgroup=None, stderr=None):
-    """A program in a container of that slot, as the slot's CDI file would have it."""
+    """Starts a program as in a container of that slot, with the settings of the slot's CDI file."""
     environment = {**os.environ, "CARVE_SOCKET": str(directory(agent, slot) / "carved.sock"), "SIMGPU_DIR": str(agent.folder / "state/sim"),
                    "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     enter = f"echo $$ > {cgroup}/cgroup.procs; " if cgroup else ""
@@ -94,7 +95,7 @@ def events(agent, slice_):
 
 
 def answer_in(agent, slot="s017"):
-    """The status (wire/shm/attach.h) that this very process gets when it attaches through the slot."""
+    """Returns the status (wire/shm/attach.h) that this process gets when it attaches through the slot."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(str(directory(agent, slot) / "carved.sock.attach"))
         connection.send(struct.pack("<4IQ40x", 0x41565243, agent.json("version")["layout"], 64, 1, 7))
@@ -106,7 +107,7 @@ def end(program):
     program.communicate(timeout=30)
 
 
-def test_containers_come_and_go_and_the_slice_stays(node, cgroups):
+def test_a_slice_outlives_the_containers_of_its_pod(node, cgroups):
     status, slice_ = grant(node)
     assert status == 201 and slice_["slot"] == "s017", slice_
     name = slice_["name"]
@@ -125,7 +126,7 @@ def test_containers_come_and_go_and_the_slice_stays(node, cgroups):
     assert len([e for e in events(node, name) if "found in" in e]) == 2, "each container was found once"
 
 
-def test_no_other_pod_and_no_second_container_gets_the_slice(node, cgroups):
+def test_neither_another_pod_nor_a_second_container_gets_the_slice(node, cgroups):
     _, slice_ = grant(node)
     name = slice_["name"]
     for _ in range(3):
@@ -141,7 +142,7 @@ def test_no_other_pod_and_no_second_container_gets_the_slice(node, cgroups):
     assert error_of(start(node, "--allocate", "1MiB", cgroup=cgroups(POD["uid"], "c2"))) is None
 
 
-def test_without_a_pods_cgroup_the_reported_container_is_the_proof(node):
+def test_the_reported_container_is_the_proof_if_there_is_no_pod_cgroup(node):
     _, slice_ = grant(node)
     name = slice_["name"]
     program = start(node, "--allocate", "1GiB", "--seconds", "600")
@@ -156,7 +157,7 @@ def test_a_slot_has_one_slice_at_a_time(node):
     _, slice_ = grant(node)
     status, refused = grant(node, uid="u2")
     assert status == 409 and f"slot s017 has the slice '{slice_['name']}'" in refused["detail"]
-    # kubelet gives the slot away: no runtime may use the file of the slice before.
+    # kubelet gives the slot to another container: no runtime may use the file of the previous slice.
     assert call(node, "DELETE", "/v1/slots/s017")[0] == 200 and not list(node.cdi.glob("*"))
     assert call(node, "DELETE", "/v1/slots/s017")[0] == 200
     assert call(node, "DELETE", "/v1/slots/s256")[0] == 400
@@ -199,7 +200,7 @@ def fd_store_of(agent):
     return None
 
 
-def test_a_new_agent_has_neither_fd_store_nor_sockets_and_finds_all_again(node, cgroups):
+def test_a_new_agent_without_fd_store_and_sockets_recovers_everything(node, cgroups):
     _, slice_ = grant(node)
     name = slice_["name"]
     cgroup = cgroups(POD["uid"], "c1")
@@ -220,7 +221,7 @@ def test_a_new_agent_has_neither_fd_store_nor_sockets_and_finds_all_again(node, 
     end(running)
 
 
-def test_a_program_waits_for_an_agent_that_is_away(node, cgroups):
+def test_a_program_waits_while_the_agent_is_down(node, cgroups):
     grant(node)
     cgroup = cgroups(POD["uid"], "c1")
     end(start(node, "--allocate", "64MiB", "--seconds", "600", cgroup=cgroup))
@@ -235,7 +236,7 @@ def test_a_program_waits_for_an_agent_that_is_away(node, cgroups):
 
 
 def child_of(process):
-    """The agent that `carved --restart-after-crash` runs; None: there is none at the moment."""
+    """Returns the agent that `carved --restart-after-crash` runs, or None if there is none at the moment."""
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     return int(children[0]) if children else None
 
@@ -264,7 +265,7 @@ def test_a_crashed_agent_is_restarted_in_its_container(node, cgroups):
     assert subprocess.run([BUILD / "bin/carved", *node.arguments], capture_output=True, timeout=20).returncode not in (0, None), "no crash"
 
 
-def test_with_kubernetes_as_bookkeeper_slices_are_for_pods(tmp_path):
+def test_slices_are_only_for_pods_if_kubernetes_manages_them(tmp_path):
     agent = Agent("a10x1", "--cdi-dir", str(tmp_path / "cdi"), "--bookkeeper", "kubernetes")
     try:
         refused = agent.carve("run", "--memory", "1GiB", "--", "true")
@@ -283,7 +284,7 @@ def test_with_kubernetes_as_bookkeeper_slices_are_for_pods(tmp_path):
         agent.end()
 
 
-def test_the_longest_names_of_kubernetes_are_held(node):
+def test_the_longest_names_of_kubernetes_are_accepted(node):
     longest = {"namespace": "n" * 63, "name": "p" * 253, "container": "c" * 63}
     status, made = grant(node, **longest)
     assert status == 201, made
@@ -294,7 +295,7 @@ def test_the_longest_names_of_kubernetes_are_held(node):
         assert status == 400, (key, refused)
 
 
-def test_a_pod_may_have_the_name_of_anothers_slice(node):
+def test_a_pod_may_have_the_same_name_as_anothers_slice(node):
     _, first = grant(node)
     status, second = grant(node, slot="s018", name=first["name"], uid="another-pod")
     assert status == 201 and second["name"] != first["name"], second
@@ -303,7 +304,7 @@ def test_a_pod_may_have_the_name_of_anothers_slice(node):
 
 
 @pytest.mark.parametrize("trouble", ["no directory", "full"])
-def test_without_a_cdi_file_no_slice_is_granted(node, trouble):
+def test_no_slice_is_granted_if_its_cdi_file_cannot_be_written(node, trouble):
     if trouble == "full":
         full = ["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=1", "none", node.cdi]
         node.cdi.mkdir(exist_ok=True)
@@ -324,8 +325,9 @@ def test_without_a_cdi_file_no_slice_is_granted(node, trouble):
     assert grant(node)[0] == 201 and (node.cdi / "carve.dev-slot_s017.json").exists()
 
 
-def test_a_process_of_another_slices_container_is_refused_by_name(node):
-    """Without a pod's cgroup too: what is known of the process proves where it belongs."""
+def test_a_process_of_another_slices_container_is_rejected_by_name(node):
+    """This also works without a pod's cgroup, because the agent knows to which container the process
+    belongs."""
     _, mine = grant(node)
     _, other = grant(node, slot="s018", name="thief", uid="another-pod")
     script = f"""

@@ -1,5 +1,5 @@
-"""A storm of kills: controller, supervisors, replicas, agents and HAProxy get SIGKILL at random moments, while rollouts go on and clients
-request without a pause. CARVE_LONG=1 makes 200 kills instead of 10."""
+"""A storm of kills: the controller, supervisors, replicas, agents and HAProxy get SIGKILL at random moments
+during rollouts while clients send requests without a pause. CARVE_LONG=1 runs 200 kills instead of 10."""
 import collections
 import contextlib
 import http.client
@@ -29,7 +29,7 @@ SERVER = HERE / "support/http_server.py"
 CLIENTS = 4
 REPLICAS = 3
 
-# A replica's program holds a lock of its name as long as it lives, so a second one next to it is seen.
+# A replica's program holds a lock named after it while it runs, so that a second instance is detected.
 PROGRAM = f"""
 import fcntl, os, sys
 name = "-".join(os.environ["CARVE_" + word] for word in ("SERVICE", "REVISION", "REPLICA"))
@@ -58,14 +58,14 @@ def services(world, second):
     s.end()
 
 
-def document(folder, replicas=REPLICAS, spec=1):
-    return {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "demo"},
-            "spec": {"replicas": replicas, "gpu": {"memory": "6GiB", "share": "10%"}, "port": 8000,
-                     "run": {"command": ["python3", "-c", PROGRAM], "workdir": str(folder / "programs"), "env": {"SPEC": str(spec)}}}}
+def document(folder, replicas=REPLICAS, spec=1): return {"apiVersion": "carve.dev/v1", "kind": "Service",
+"metadata": {"name": "demo"}, "spec": {"replicas": replicas, "gpu": {"memory": "6GiB", "share": "10%"},
+"port": 8000, "run": {"command": ["python3", "-c", PROGRAM], "workdir": str(folder / "programs"), "env":
+{"SPEC": str(spec)}}}}
 
 
 class Load:
-    """Clients that request without a pause; each failure is kept with its time."""
+    """Clients that send requests without a pause; each failure is recorded with its time."""
 
     def __init__(self, endpoint):
         self.host = endpoint.removeprefix("http://")
@@ -88,7 +88,7 @@ class Load:
                 problem = repr(error)
             if problem:
                 self.failures.append((begin, time.monotonic(), problem))
-                time.sleep(0.005)  # A refused connection is refused again at once.
+                time.sleep(0.005)  # Does not spin on a refused connection.
             else:
                 self.answers += 1
 
@@ -99,7 +99,7 @@ class Load:
 
 
 class Twins(threading.Thread):
-    """Looks without a pause for a slice that both agents have."""
+    """Continuously checks for a slice that both agents have."""
 
     def __init__(self, agents):
         super().__init__()
@@ -148,16 +148,17 @@ def name_of(pid):
 
 
 class Storm:
-    """Kills, and keeps of each what it may have cost."""
+    """Kills programs, and records what each kill may have cost."""
 
     def __init__(self, services, dice):
         self.services, self.dice, self.spec = services, dice, 1
         self.kills = collections.Counter()
         self.ended = collections.Counter()  # Programs that were killed, by replica.
-        self.excuses = []  # (from, until, requests that may fail): what was in flight then.
+        self.excuses = []  # (from, until, requests that may fail because they were in flight).
 
     def replicas(self):
-        """The replicas that serve, with the program's process; none while the controller has not seen an earlier end."""
+        """Returns the serving replicas with their programs' processes; empty until the controller has noticed
+        earlier ends."""
         out = []
         for replica in self.services.service("demo")["status"].get("replicaList", []):
             if replica["state"] != "Ready":
@@ -170,7 +171,8 @@ class Storm:
         return out
 
     def served(self):
-        """The replicas whose answers come from the endpoint: a status may be that of the controller before."""
+        """Returns the replicas that answer through the endpoint, because the status may come from the
+        previous controller."""
         endpoint = self.services.service("demo")["status"]["endpoint"]
         return {answer for answer in (answer_of(endpoint) for _ in range(4 * REPLICAS)) if answer}
 
@@ -201,7 +203,7 @@ class Storm:
     def end_program(self, victim):
         chosen = []
 
-        def is_killed():  # A rollout may end the chosen one first.
+        def is_killed():  # A rollout may end the chosen program first.
             ready = self.replicas()
             if len(ready) < 2 or len(self.served()) < 2:
                 return False
@@ -225,7 +227,7 @@ class Storm:
         master = self.master()
         assert name_of(master) == "haproxy"
         begin = time.monotonic()
-        os.kill(master, signal.SIGKILL)  # Its workers end a moment later.
+        os.kill(master, signal.SIGKILL)  # Its workers end slightly later.
         endpoint = self.services.service("demo")["status"]["endpoint"]
         assert until(lambda: self.master() != master and answer_of(endpoint), 60, 0.02), "HAProxy is started again"
         self.excuses.append((begin, time.monotonic(), None))
@@ -238,7 +240,8 @@ def answer_of(endpoint):
 
 
 def unexcused(failures, excuses):
-    """The failures of requests that were not in flight at a kill that ends requests, and those beyond the number that were."""
+    """Returns the failed requests that were not in flight at a kill that can end requests, and those beyond
+    the number that were."""
     left = [count for _, _, count in excuses]
     out = []
     for begin, end, problem in failures:
@@ -252,13 +255,14 @@ def unexcused(failures, excuses):
 
 
 def shape(status):
-    """What does not depend on revision, node, device or port."""
+    """Returns the parts that do not depend on revision, node, device or port."""
     return {"replicas": sorted((r["index"], r["state"]) for r in status["replicaList"]),
             **{word: status[word] for word in ("phase", "replicas", "desiredReplicas", "readyReplicas", "memoryText", "endpoint")}}
 
 
 def settled(services):
-    """Waits until the service runs with the replicas of its present revision alone, all of them ready; returns its status."""
+    """Waits until the service runs with only the replicas of its current revision and all of them are ready.
+    Returns its status."""
     def rests():
         status = services.service("demo")["status"]
         return (status["phase"] == "Running" and len(status["replicaList"]) == REPLICAS and status["updatedReplicas"] == REPLICAS
@@ -267,7 +271,7 @@ def settled(services):
     return services.service("demo")["status"]
 
 
-def test_whatever_is_killed_no_replica_exists_twice_and_no_ready_one_is_missed(world, second, services):
+def test_no_kill_duplicates_a_replica_or_loses_a_ready_one(world, second, services):
     seed = int(os.environ.get("CARVE_SEED", "1"))
     dice = random.Random(seed)
     free = free_bytes(services.agents)
@@ -279,7 +283,7 @@ def test_whatever_is_killed_no_replica_exists_twice_and_no_ready_one_is_missed(w
         for kill in range(200 if long_form else 10):
             if kill % 4 == 0:
                 storm.rollout()
-            time.sleep(dice.random())  # The storm's own time: a kill meets any step.
+            time.sleep(dice.random())  # Random, so that a kill can hit any step.
             storm.kill()
         storm.rollout()
         assert until(lambda: services.service("demo")["status"]["revision"] == storm.spec, 60)
@@ -304,13 +308,14 @@ def test_whatever_is_killed_no_replica_exists_twice_and_no_ready_one_is_missed(w
 
 
 def requested(services):
-    """The replicas whose slice is requested and not granted, with the request's identity, as the controller's database has them."""
+    """Returns the replicas in the controller's database whose slice is requested but not granted, with the
+    request's id."""
     with contextlib.closing(sqlite3.connect(f"file:{services.state}/controller.db?mode=ro", uri=True)) as db:
         return dict(db.execute("SELECT slice, request_id FROM replica WHERE is_granted = 0 AND node != ''"))
 
 
 def answered(caller, method, body=None):
-    """The service as a connection that is already open is given it."""
+    """Returns the service through a connection that is already open."""
     caller.request(method, "/v1/services/demo", body)
     answer = caller.getresponse()
     text = answer.read().decode()
@@ -319,21 +324,21 @@ def answered(caller, method, body=None):
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["killed before the answer", "no answer in time"])
-def test_a_slice_that_may_have_been_granted_is_requested_again_and_is_the_same(world, second, services, killed):
+def test_repeating_a_request_that_may_have_been_granted_returns_the_same_slice(world, second, services, killed):
     services.apply(document(services.folder, replicas=0))
     assert until(lambda: all(n["reachability"] == "reachable" for n in services.nodes().values()), 60)
-    caller = OverUnix(services.socket)  # The agents have answered who the caller is before they stop.
+    caller = OverUnix(services.socket)  # The agents identify the caller before they are stopped.
     assert answered(caller, "GET")["spec"]["replicas"] == 0
     for agent in (world, second):
         agent.process.send_signal(signal.SIGSTOP)
     try:
-        # No replica has a slice yet, so the controller asks no agent before it requests the first one.
+        # No replica has a slice yet, so the controller calls no agent before it requests the first slice.
         answered(caller, "PATCH", json.dumps({"spec": {"replicas": 1}}))
         assert until(lambda: requested(services), 30, 0.001)
         before = requested(services)
         if killed:
             services.kill()
-        else:  # The next turn asks again, and waits for the agents' patience before.
+        else:  # The next turn asks again after the agents' timeout.
             assert until(lambda: all(n["reachability"] == "unreachable" for n in services.nodes().values()), 60)
             assert requested(services) == before
     finally:

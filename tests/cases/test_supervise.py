@@ -1,4 +1,5 @@
-"""A program under carve-supervise in a slice that outlives it: its end, its output, and what is killed around it."""
+"""Tests a program under carve-supervise in a slice that outlives it: its end, its output, and kills of other
+programs."""
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ HOLD = [str(LOAD), "--allocate", "256MiB", "--seconds", "600"]
 
 
 class Supervised:
-    """The directory of one program; its slice is `name`. Each attempt is a process carve-supervise."""
+    """The directory of one program whose slice is `name`. Each attempt is a carve-supervise process."""
 
     def __init__(self, agent, name="r"):
         self.agent, self.name = agent, name
@@ -51,7 +52,7 @@ class Supervised:
         return self.agent.slices()[self.name]
 
     def holding(self, attempt=1):
-        """Waits until the program holds memory in the slice; returns its pid."""
+        """Waits until the program holds memory in the slice, and returns its pid."""
         assert until(lambda: self.state()["attempt"] == attempt and self.state()["program_pid"])
         self.agent.attached(self.name)
         return self.state()["program_pid"]
@@ -82,7 +83,7 @@ def test_the_program_runs_in_its_slice_and_the_slice_outlives_it(world, program)
                                       "attempt 2 ended: exit status 0", "attempt 3 started", f"attempt 3 ended: exit status {refused}"]
 
 
-def test_an_attempt_that_was_begun_is_not_begun_again(world, program):
+def test_an_attempt_is_begun_only_once(world, program):
     program.run(["sh", "-c", "echo once"])
     again = program.begin(["sh", "-c", "echo twice"])
     assert again.wait(60) == 4 and "attempt 1 was already started" in again.stderr.read()
@@ -114,7 +115,7 @@ def test_a_killed_supervisor_leaves_no_process_and_an_empty_slice(world, program
     assert program.run([LOAD, "--allocate", "1GiB"], attempt=2)["exit_status"] == 0, program.said("stderr")
 
 
-def test_the_program_runs_on_while_the_agent_is_killed(world, program):
+def test_the_program_keeps_running_when_the_agent_is_killed(world, program):
     supervisor = program.begin(HOLD)
     pid = program.holding()
     world.process.kill()
@@ -127,7 +128,7 @@ def test_the_program_runs_on_while_the_agent_is_killed(world, program):
     assert until(lambda: program.slice()["state"] == "granted")
 
 
-def test_a_slice_that_is_deleted_ends_its_program(world, program):
+def test_deleting_a_slice_ends_its_program(world, program):
     supervisor = program.begin(HOLD)
     program.holding()
     assert world.carve("stop", "r").returncode == 0

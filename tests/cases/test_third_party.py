@@ -1,4 +1,4 @@
-"""Third-party programs, unmodified, in slices."""
+"""Tests unmodified third-party programs in slices."""
 import shutil
 import subprocess
 import sys
@@ -19,8 +19,8 @@ def test_ffmpeg_with_cuda_filters_runs_in_a_slice(world):
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed: apt-get install ffmpeg")
-def test_ffmpeg_is_refused_what_its_slice_does_not_hold(world):
-    """A slice with room for a context and 8 MiB: frames of 4096 x 4096 do not fit."""
+def test_ffmpeg_fails_if_its_slice_is_too_small(world):
+    """The slice has room for a context and 8 MiB, so frames of 4096 x 4096 do not fit."""
     context = world.json("devices")["devices"][0]["context_bytes"]
     big = [w.replace("320x180", "4096x4096").replace("160:90", "4096:4096") for w in FFMPEG]
     done = world.carve("run", "--memory", f"{context // MiB + 8}MiB", "--", *big)

@@ -1,4 +1,5 @@
-"""The controller as its unit starts it: as an ordinary user, with the capabilities of the unit and no others."""
+"""Tests the controller as its systemd unit starts it: as an ordinary user with only the capabilities of the
+unit."""
 import json
 import os
 import pwd
@@ -13,7 +14,7 @@ from support.agent import Agent
 from support.services import Services
 
 UNIT = (HERE.parent / "deploy/carve-controller.service.in").read_text()
-CONTROLLERS_USER, USER = "daemon", "nobody"  # Every Debian has both.
+CONTROLLERS_USER, USER = "daemon", "nobody"  # Both exist on every Debian.
 SERVICE = {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "demo"},
            "spec": {"replicas": 1, "gpu": {"memory": "2GiB", "share": "20%"}, "port": 8000,
                     "run": {"command": ["python3", str(HERE / "support/http_server.py")]}}}
@@ -29,7 +30,7 @@ pytestmark = [
 
 
 def words_of_the_unit():
-    """The command that starts a program with what the unit leaves to it."""
+    """Returns the command that starts a program with the rights that the unit leaves to it."""
     (ambient,) = re.findall(r"^AmbientCapabilities=(.*)$", UNIT, re.M)
     (bounding,) = re.findall(r"^CapabilityBoundingSet=(.*)$", UNIT, re.M)
     named = lambda value: ",".join(["-all", *("+" + word.removeprefix("CAP_").lower() for word in value.split())])
@@ -62,7 +63,7 @@ def controller():
 
 
 def apply(controller, document, user, status=0):
-    """`carve apply` as this user; returns what it prints."""
+    """Runs `carve apply` as this user and returns its output."""
     file = controller.folder / "document"
     file.write_text(json.dumps(document))
     file.chmod(0o644)
@@ -92,7 +93,7 @@ def test_a_service_of_an_ordinary_user_runs_as_this_user(controller):
     controller.running()
 
 
-def test_what_no_program_would_be_started_for_is_refused_when_it_is_applied(controller):
+def test_an_object_whose_programs_could_not_be_started_is_rejected_when_applied(controller):
     before = controller.agent.json("ps")["slices"]
     apply(controller, QUEUE, "root")
     for document in SERVICE, JOB:

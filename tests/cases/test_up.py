@@ -1,4 +1,4 @@
-"""`carve up` and `carve down`: the whole product in one command, for an ordinary user."""
+"""Tests `carve up` and `carve down`, which start and stop the whole product for an ordinary user."""
 import json
 import os
 import pathlib
@@ -36,21 +36,21 @@ def carve(home, *words):
     return subprocess.run([str(BUILD / "bin/carve"), *words], capture_output=True, timeout=120, **as_user(home))
 
 
-def test_up_says_why_a_program_did_not_start(home):
+def test_up_reports_why_a_program_did_not_start(home):
     state = home / "state"
     state.write_text("not a folder")
     failed = carve(home, "up", "--sim", "a10x2", "--state", str(state))
     assert failed.returncode == 1 and "carved ended: " in failed.stderr and str(state) in failed.stderr, failed.stderr
 
 
-def test_up_says_why_devices_cannot_be_simulated(home):
+def test_up_reports_why_devices_cannot_be_simulated(home):
     for spec, reason in ("nope", "no profile is named 'nope'; the profiles are a10, "), ("a10x0", "a10x0"):
         failed = carve(home, "up", "--sim", spec)
         assert failed.returncode == 1 and f"carved ended: carved: --sim {spec}: " in failed.stderr, failed.stderr
         assert reason in failed.stderr.removeprefix(f"carve: carved ended: carved: --sim {spec}: "), failed.stderr
 
 
-def test_up_is_one_command_and_down_leaves_the_programs_running(home):
+def test_up_starts_everything_and_down_leaves_the_programs_running(home):
     first = carve(home, "up", "--sim", "a10x2")
     assert first.returncode == 0 and "2 devices, simulated: a10x2" in first.stdout, first.stderr
     assert carve(home, "up", "--sim", "a10x2").stdout == first.stdout, "it changes nothing if both run"

@@ -1,4 +1,5 @@
-"""An ordinary user's agent: without cgroups, a slice is a process tree under its `carve run`. Also other users."""
+"""Tests an ordinary user's agent: without cgroups, a slice is a process tree under its `carve run`. Also
+tests other users."""
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ def user_world():
     w.end()
 
 
-def test_a_slice_is_a_tree_and_lingers_until_its_last_branch_ends(user_world):
+def test_a_slice_is_a_process_tree_and_lingers_until_its_last_process_ends(user_world):
     w = user_world
     pid, leave = w.folder / "pid", w.folder / "leave"
     program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c",
@@ -34,7 +35,7 @@ def test_a_slice_is_a_tree_and_lingers_until_its_last_branch_ends(user_world):
     assert until(lambda: not w.slices())
 
 
-def test_stopping_a_tree_ends_all_of_it(user_world):
+def test_stopping_a_slice_ends_its_whole_process_tree(user_world):
     w = user_world
     program = w.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", "setsid setsid sleep 600 & (sleep 600 &) ; sleep 600")
     assert until(lambda: "a" in w.slices() and len(w.show("a")["processes"]) >= 4)
@@ -46,7 +47,7 @@ def test_stopping_a_tree_ends_all_of_it(user_world):
                                  for pid in pids))
 
 
-def test_the_death_of_carve_run_ends_a_tree(user_world):
+def test_the_death_of_carve_run_ends_its_process_tree(user_world):
     w = user_world
     program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c",
                       f"setsid {LOAD} --allocate 1GiB --seconds 600 & sleep 600")
@@ -60,7 +61,7 @@ def test_the_death_of_carve_run_ends_a_tree(user_world):
     assert until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
 
 
-def test_a_tree_survives_the_agents_death(user_world):
+def test_a_process_tree_survives_the_agents_death(user_world):
     w = user_world
     w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"{LOAD} --allocate 1GiB --seconds 600 & sleep 600")
     w.attached("a")
@@ -74,19 +75,19 @@ def test_a_tree_survives_the_agents_death(user_world):
     assert until(lambda: not w.slices())
 
 
-def test_doctor_says_what_is_weaker(user_world):
+def test_the_doctor_reports_what_is_degraded(user_world):
     checks = {c["name"]: c for c in json.loads(user_world.carve("doctor", "-o", "json").stdout)["checks"]}
     for name in ("sealed limits", "cgroup per slice"):
         assert checks[name]["status"] == "degraded" and checks[name]["fix"], checks[name]
 
 
-def test_the_api_from_inside_a_tree_is_refused(user_world):
+def test_the_api_rejects_callers_inside_a_process_tree(user_world):
     w = user_world
     done = w.carve("run", "--memory", "1GiB", "--", "sh", "-c", f"{BUILD}/bin/carve ps; {BUILD}/bin/carve run --memory 1GiB -- true")
     assert done.returncode == 125 and "runs in slice" in done.stderr, done.stderr
 
 
-def test_another_user_sees_and_stops_only_what_it_owns(world):
+def test_another_user_sees_and_stops_only_its_own_slices(world):
     world.socket.chmod(0o666)
     own = {"user": OTHER, "group": OTHER, "extra_groups": []}
     world.begin("run", "--memory", "1GiB", "--name", "roots", "--", "sleep", "600")

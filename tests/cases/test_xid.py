@@ -1,4 +1,5 @@
-"""Errors that the driver reports (Xid): which slice they are attributed to, and what they do to the others. Simulated."""
+"""Tests errors that the driver reports (Xid), with simulated errors: to which slice they are attributed, and
+how they affect other slices."""
 import os
 import re
 import subprocess
@@ -15,7 +16,7 @@ def fault(world, *words):
 
 
 def running(world, name, script):
-    """Starts a shell script in a slice; the process that has a context there."""
+    """Starts a shell script in a slice, and returns the process that has a context."""
     program = world.begin("run", "--memory", "4GiB", "--compute", "30%", "--device", "0", "--name", name, "--", "sh", "-c", script)
     assert until(lambda: any(p["attached"] and p["used_bytes"] for p in world.attached(name)["processes"]))
     return program, next(p["pid"] for p in world.show(name)["processes"] if p["attached"] and p["used_bytes"])
@@ -29,7 +30,7 @@ def events(world, name):
     return [e["text"] for e in world.show(name)["events"]]
 
 
-def test_a_programs_fault_is_attributed_to_its_slice_and_its_neighbour_works_on(world):
+def test_a_programs_fault_is_attributed_to_its_slice_and_its_neighbour_keeps_running(world):
     stop = world.folder / "stop"
     neighbour, _ = running(world, "b", f"while [ ! -e {stop} ]; do {LOAD} --kernels 1ms --seconds 1 || exit 1; done")
     _, pid = running(world, "a", f"{LOAD} --kernels 1ms --seconds 600; echo ended; sleep 600")
@@ -54,8 +55,8 @@ def test_a_programs_fault_is_attributed_to_its_slice_and_its_neighbour_works_on(
     assert device["xids"] == [{"code": 31, "count": 1}]
 
 
-def test_the_slice_is_named_also_if_it_ended_with_the_program(world):
-    """The driver often writes its line when the program is being cleaned up."""
+def test_the_slice_is_identified_even_if_it_ended_with_the_program(world):
+    """The driver often writes its line only when the program is being cleaned up."""
     program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", LOAD, "--allocate", "64MiB", "--seconds", 600)
     pid = next(p["pid"] for p in world.attached("a")["processes"] if p["attached"])
     world.carve("stop", "a")
@@ -67,7 +68,7 @@ def test_the_slice_is_named_also_if_it_ended_with_the_program(world):
     assert until(lambda: any(e["slice"] == "a" and e["text"] == f"{PAGE_FAULT} {pid} (gone)" for e in world.json("events")["events"]))
 
 
-def test_lines_that_name_no_slice_and_hostile_lines(world):
+def test_lines_without_a_slice_and_hostile_lines_do_no_harm(world):
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", LOAD, "--allocate", "64MiB", "--seconds", 600)
     world.attached("a")
     address = world.json("devices")["devices"][0]["pci_id"].rsplit(".", 1)[0].lower()
@@ -87,7 +88,7 @@ def test_an_error_of_the_device_makes_it_unhealthy(world):
 
 
 @pytest.mark.devices("a10", "--kernel-log", "/nonexistent/kmsg")
-def test_without_the_kernels_log_an_error_is_the_devices_alone(world):
+def test_an_error_is_attributed_only_to_the_device_without_the_kernels_log(world):
     (check,) = [c for c in world.json("doctor")["checks"] if c["name"] == "kernel log"]
     assert check["status"] == "degraded" and "/nonexistent/kmsg cannot be read: No such file" in check["detail"]
     assert "--kernel-log" in check["fix"]
