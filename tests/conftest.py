@@ -1,4 +1,4 @@
-"""A small world for whatever runs real programs: every case gets an agent of its own (support/agent.py)."""
+"""Fixtures for tests that run real programs: every test gets its own agent (support/agent.py)."""
 import os
 import pathlib
 import signal
@@ -7,20 +7,22 @@ import sys
 import pytest
 
 from support import network
-from support.agent import BUILD, Agent, until  # Cases import them from here.
+from support.agent import BUILD, Agent, until  # Tests import them from here.
 from support.jobs import Jobs
 from support.services import Services
 
 HERE = pathlib.Path(__file__).resolve().parent
-# The cases of these folders need what their `run` makes. (A conftest.py of a folder has the name of this module.)
+# The tests in these folders need what their `run` script builds. (A conftest.py in a folder would have the
+# name of this module.)
 collect_ignore = [folder for folder, variable in {"kube": "CARVE_KUBE", "nvidia": "CARVE_NVIDIA"}.items() if not os.environ.get(variable)]
-# For cases that look up many of the driver's entries: the simulated driver with all names, and the oldest and newest of those that
-# tests/nvidia compares with NVIDIA's (docs/simulator.md). The agent needs driver 510; tests/guest runs programs over driver 470.
+# For tests that look up many of the driver's entry points: the simulated driver with all names, and the
+# oldest and newest of those that tests/nvidia compares with NVIDIA's (docs/simulator.md). The agent needs
+# driver 510; tests/guest runs programs over driver 470.
 SIMULATED_DRIVERS = {"all": "a10x2", "525": "a10x2@525", "550": "a10x2@550"}
 over_drivers = pytest.mark.parametrize("driver", [pytest.param(name, marks=pytest.mark.devices(spec))
                                                   for name, spec in SIMULATED_DRIVERS.items()])
 long_form = bool(os.environ.get("CARVE_LONG"))
-LONGEST_CASE = 3600 if long_form else 300  # Seconds.
+LONGEST_CASE = 3600 if long_form else 300  # In seconds.
 GiB = 1 << 30
 MiB = 1 << 20
 
@@ -39,7 +41,7 @@ def world(request):
 
 @pytest.fixture(scope="module")
 def shared_world():
-    """One agent with two A10 for all cases of a file, for cases that leave nothing behind."""
+    """One agent with two A10 for all tests of a file, which must leave nothing behind."""
     agent = Agent("a10x2")
     yield agent
     agent.end()
@@ -54,7 +56,7 @@ def second():
 
 
 def running(controller, agent):
-    """A controller whose only node is the agent, for one case."""
+    """A controller whose only node is the agent, for one test."""
     controller.agent = agent
     yield controller
     print("--- the controller's log:\n" + controller.log()[-20000:])
@@ -73,14 +75,15 @@ def jobs(world):
 
 @pytest.fixture(scope="module")
 def own_network():
-    """The ports of the module's cases are its own: two controllers that choose at the same moment may choose the same one."""
+    """Gives the module's tests their own ports, because two controllers that choose at the same moment may
+    choose the same port."""
     with network.own_network():
         yield
 
 
 @pytest.fixture(autouse=True)
 def in_time():
-    """A case that hangs fails, and says where, instead of holding up all the others."""
+    """Makes a test that hangs fail and report where, instead of blocking all others."""
     def late(*_):
         raise TimeoutError(f"the case took more than {LONGEST_CASE} s")
     before = signal.signal(signal.SIGALRM, late)
@@ -106,13 +109,14 @@ LOAD = BUILD / "bin/carve-load"
 
 
 def program_of(text):
-    """A program of a few lines, with what driver.py has at hand."""
+    """Returns a short program that can use everything in driver.py."""
     return [sys.executable, "-c", "from driver import *\n" + text]
 
 
 @pytest.fixture
 def inside(world):
-    """inside(TEXT, slice options): runs the Python text in a slice; what it printed. A failed assertion in it fails the test."""
+    """inside(TEXT, slice options): runs the Python text in a slice and returns its output. A failed assertion
+    in it fails the test."""
     def run(text, *options, memory="2GiB", status=0, env=None):
         done = world.carve("run", "--memory", memory, *options, "--", *program_of(text), env={"PYTHONPATH": str(HERE), **(env or {})},
                            timeout=120)
@@ -123,7 +127,7 @@ def inside(world):
 
 @pytest.fixture
 def beside(world):
-    """The same, left running."""
+    """The same, but leaves the program running."""
     def begin(text, *options, name="beside", memory="2GiB"):
         return world.begin("run", "--memory", memory, "--name", name, *options, "--", *program_of(text), env={"PYTHONPATH": str(HERE)})
     return begin

@@ -1,4 +1,5 @@
-"""What the programs of these tests see: CUDA's driver and NVML by ctypes, in the words of their manuals."""
+"""CUDA's driver and NVML through ctypes for the programs of these tests, with the names from their
+manuals."""
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_ulonglong, c_void_p
 
@@ -19,7 +20,7 @@ def begin(device=0):
 
 
 def primary(device):
-    """The device's primary context, current from now on."""
+    """Makes the device's primary context current."""
     context = c_void_p()
     must(cu.cuInit(0))
     must(cu.cuDevicePrimaryCtxRetain(byref(context), device))
@@ -64,7 +65,7 @@ class Access(ctypes.Structure):
 
 
 class Memory(ctypes.Structure):
-    """nvmlMemory_t, and after `version` nvmlMemory_v2_t."""
+    """nvmlMemory_t, or with `version` nvmlMemory_v2_t."""
     _fields_ = [("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong)]
 
 
@@ -105,12 +106,12 @@ class Nvml:
         return {rows[i].pid: rows[i].used for i in range(count.value)}
 
     def accounted(self):
-        """The pids of NVML's accounting."""
+        """Returns the pids in NVML's accounting."""
         count, pids = c_uint(4096), (c_uint * 4096)()
         must(self.library.nvmlDeviceGetAccountingPids(self.device, byref(count), pids))
         return set(pids[:count.value])
 
     def account(self, pid):
-        """The account of a process; the error's number if there is none."""
+        """Returns the account of a process, or the error's number if there is none."""
         stats = AccountingStats()
         return self.library.nvmlDeviceGetAccountingStats(self.device, c_uint(pid), byref(stats)) or stats

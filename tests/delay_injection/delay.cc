@@ -1,12 +1,12 @@
 // Delays threads: in a build with the preset `delay` the compiler inserts a call at each branch of this
-// project's code. From time to time the thread that makes the call sleeps, as if its processor had been given
-// to another thread. The sleeps expose races between two threads within minutes; tools/stall stops whole
-// processes and cannot.
+// project's code. From time to time the calling thread sleeps, as if its processor had been given to another
+// thread. The sleeps expose races between two threads within minutes; tools/stall cannot, because it stops
+// whole processes.
 //
-//   CARVE_DELAY=STEPS,US   after at most STEPS branches, for at most US microseconds (100000,20000); 0: never
+//   CARVE_DELAY=STEPS,US   after at most STEPS branches, for at most US microseconds (100000,20000); 0 means never
 //
-// Both numbers are drawn evenly over their orders of magnitude, since some races are as wide as two
-// instructions and others as a hundred system calls. No thread sleeps more than half of its lifetime.
+// Both numbers are drawn uniformly over their orders of magnitude, because some races are as short as two
+// instructions and others as long as a hundred system calls. No thread sleeps more than half of its lifetime.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ uint64_t next() {  // xorshift64*.
   return dice.state * 0x2545F4914F6CDD1D;
 }
 
-// Returns a number from 1 to `most`, each order of magnitude with the same probability.
+// Returns a number from 1 to `most`; each order of magnitude is equally likely.
 uint64_t some(uint64_t most) {
   const unsigned bits = 64 - static_cast<unsigned>(__builtin_clzll(most | 1));
   const uint64_t below = uint64_t{1} << (1 + next() % bits);

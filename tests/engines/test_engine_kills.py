@@ -1,4 +1,5 @@
-"""kill -9 of the parts of Spark and Ray jobs, of the controller and of the agent, at random moments of a seed. With --long only."""
+"""Kills (kill -9) parts of Spark and Ray jobs, the controller and the agent at random moments that are drawn
+from a seed. Only with --long."""
 import os
 import pathlib
 import random
@@ -16,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(not (ENGINES / "bin/ray").exists(), reason="tests/engines/run sets CARVE_ENGINES"),
 ]
 
-COUNT = 20  # Of each engine; with the 60 of tests/cases/test_job_kills.py there are 100.
+COUNT = 20  # For each engine; with the 60 in tests/cases/test_job_kills.py there are 100.
 MGPU = ("--conf", "emr.serverless.mgpu.core=20", "--conf", "emr.serverless.mgpu.memory=2000")
 SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SPARK = (*MGPU, *(word for key, value in {
@@ -41,7 +42,8 @@ print("sum", sum(ray.get([slow.remote(i) for i in range(8)])), flush=True)
 
 
 def victims(worker):
-    """A lost head or driver ends the job; a lost worker may be survived; the controller and the agent are not noticed."""
+    """A lost head or driver ends the job, a lost worker may be survived, and a lost controller or agent is
+    not noticed."""
     may_survive = {"Succeeded", "Failed"}
     return {"controller": {"Succeeded"}, "agent": {"Succeeded"}, "head-0": {"Failed"}, "head-0 supervisor": {"Failed"},
             "driver-0": {"Failed"}, "driver-0 supervisor": {"Lost"}, f"{worker}-0": may_survive, f"{worker}-1 supervisor": may_survive}
@@ -60,7 +62,7 @@ def jobs(world):
 
 
 @pytest.mark.parametrize("engine", ["spark", "ray"])
-def test_kills_at_random_moments(jobs, engine):
+def test_engines_survive_kills_at_random_moments(jobs, engine):
     begin(jobs)
     jobs.queue()
     program = jobs.folder / "program.py"

@@ -1,5 +1,5 @@
-"""Third-party GPU libraries (Numba and cuda-python of PyPI, unmodified) in the tasks of Spark and Ray: they see the slice as their device,
-and the share is that of the slice whatever runs in it."""
+"""Unmodified third-party GPU libraries (Numba and cuda-python from PyPI) in tasks of Spark and Ray: they see
+the slice as their device and get its share, whatever runs in it."""
 import json
 import os
 import pathlib
@@ -17,8 +17,8 @@ pytestmark = [
     pytest.mark.skipif(LIBRARIES is None or not (ENGINES / "bin/ray").exists(), reason="tests/engines/run sets CARVE_ENGINES_GPU"),
 ]
 
-# What a task does: an array there and back with Numba; the memory and a refusal by the driver's bindings; then kernels without a pause,
-# until the test has seen enough of them.
+# The task: copies an array to the device and back with Numba, uses the driver's bindings for the memory and a
+# failed allocation, and then runs kernels without a pause until the test has seen enough.
 TASK = """
 import json, os, site, subprocess, sys, time
 
@@ -85,7 +85,8 @@ def charged(before, after):
 
 
 def shares_hold(agent, names, windows=120):
-    """The share is a cap over the whole time; each slice gets it in some window. In the others the machine may be busy with other work."""
+    """The share is a cap over the whole time, and each slice gets it in at least one window. In other windows
+    the machine may be busy with other work."""
     marks, seen, missing = [compute(agent, names)], [], set(names)
     while missing and len(seen) < windows:
         time.sleep(1)
@@ -99,7 +100,7 @@ def shares_hold(agent, names, windows=120):
 
 
 @pytest.mark.parametrize("engine", ["ray", "spark"])
-def test_libraries_see_the_slice_and_its_share_holds(jobs, engine):
+def test_libraries_see_the_slice_and_get_its_share(jobs, engine):
     program = jobs.folder / "program.py"
     program.write_text(RAY if engine == "ray" else SPARK)
     keys = {**KEYS[engine], "emr.serverless.mgpu.core": 30, "emr.serverless.mgpu.memory": 4096}

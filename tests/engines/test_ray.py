@@ -1,4 +1,5 @@
-"""Ray of PyPI, unmodified: a head, workers in slices of their own, the driver as a process; all in one network without an interface."""
+"""Unmodified Ray from PyPI: a head, workers in their own slices, and the driver as a process, all in one
+network without an interface."""
 import concurrent.futures
 import json
 import os
@@ -69,9 +70,9 @@ def asked(status, path, token):
 
 
 def gpus(status):
-    """The GPUs of the cluster's nodes on its dashboard: name and MiB."""
+    """Returns the GPUs of the cluster's nodes on its dashboard, with name and MiB."""
     nodes = asked(status, "/nodes?view=summary", status["dashboardToken"])["data"]["summary"]
-    living = [node for node in nodes if node["raylet"]["state"] == "ALIVE"]  # Nodes that have ended are listed for a while.
+    living = [node for node in nodes if node["raylet"]["state"] == "ALIVE"]  # Ended nodes remain listed for a while.
     return sorted([gpu["name"], gpu["memoryTotal"]] for node in living for gpu in node.get("gpus") or [])
 
 
@@ -90,7 +91,7 @@ class Meeting:
 @ray.remote(num_gpus=1)
 def look(task, meeting):
     pynvml.nvmlInit()
-    while ray.get(meeting.arrived.remote(task)) < 3:  # Each task is on another worker.
+    while ray.get(meeting.arrived.remote(task)) < 3:  # Each task runs on another worker.
         time.sleep(0.1)
     return pynvml.nvmlDeviceGetCount(), pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).total >> 20
 
@@ -110,7 +111,7 @@ def submitted(jobs, status, folder, status_wanted=0):
     return done.stdout + done.stderr
 
 
-def test_a_cluster_that_stays(jobs):
+def test_a_cluster_stays_until_it_is_deleted(jobs):
     """S4-11: workers of two sizes, jobs by Ray's own client, the dashboard outside of the network; it outlives its parts."""
     spec = {"queue": "train", "engineHome": f"{ENGINES}/bin", "workers": [{"replicas": 2, "mgpuCore": 30, "mgpuMemory": 4096},
                                                                          {"replicas": 1, "mgpuCore": 50, "mgpuMemory": 8192}]}
@@ -129,14 +130,14 @@ def test_a_cluster_that_stays(jobs):
     folder = jobs.folder / "work"
     folder.mkdir()
     (folder / "job.py").write_text(JOB)
-    for _ in range(2):  # It stays.
+    for _ in range(2):  # The cluster stays.
         assert "sizes [(1, 4096), (1, 4096), (1, 8192)]" in submitted(jobs, status, folder)
     assert "spec.workers[0].mgpuCore: 20: of raycluster shared only spec.workers[].replicas" in jobs.apply(
         {**cluster, "spec": {**spec, "workers": [{**spec["workers"][0], "mgpuCore": 20}, spec["workers"][1]]}}, status=1)
     assert "raycluster/shared unchanged" in jobs.apply(cluster)
     assert "3/3" in jobs.carve("get", "rayclusters") and status["dashboard"] in jobs.carve("describe", "raycluster/shared")
 
-    jobs.restart()  # The cluster runs on, at the same address.
+    jobs.restart()  # The cluster keeps running at the same address.
     os.kill(json.loads((jobs.state / "programs/shared-worker-0/state.json").read_text())["program_pid"], signal.SIGKILL)
     assert until(lambda: [p["attempt"] for p in jobs.status("shared", "raycluster")["pods"]] == [1, 2, 1, 1], 60)
     assert jobs.becomes("shared", "Running", kind="raycluster")["dashboard"] == status["dashboard"]
@@ -202,7 +203,7 @@ def test_a_cluster_gets_more_and_fewer_workers_while_a_program_runs_on_it(jobs):
 
 
 def logs_of_programs(status):
-    """The output of the programs that were submitted to the cluster."""
+    """Returns the output of the programs that were submitted to the cluster."""
     token = status["dashboardToken"]
     names = [program["submission_id"] for program in asked(status, "/api/jobs/", token)]
     return "".join(asked(status, f"/api/jobs/{name}/logs", token)["logs"] or "" for name in names)

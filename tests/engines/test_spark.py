@@ -1,4 +1,5 @@
-"""Spark of PyPI, unmodified: a master, one Worker per executor in its own slice, the driver in its own slice."""
+"""Unmodified Spark from PyPI: a master, one Worker per executor in its own slice, and the driver in its own
+slice."""
 import glob
 import json
 import os
@@ -17,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not (ENGINES / "bin/python").exists(), reason="tests/engines/run sets CARVE_ENGINES"),
 ]
 
-# A small machine: JVMs that compile little and collect with one thread start in half the time.
+# For small machines: JVMs that compile little and collect with one thread start in half the time.
 SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 FAST = [word for key, value in {
     "spark.driver.memory": "512m", "spark.executor.memory": "512m", "spark.driver.extraJavaOptions": SMALL,
@@ -48,12 +49,12 @@ def name_of(program):
 
 
 def listeners():
-    """The addresses on which something listens in this network."""
+    """Returns the addresses on which programs listen in this network."""
     rows = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}").readlines()[1:]]
     return {row[1].split(":")[0] for row in rows if row[3] == "0A"}
 
 
-LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}  # As the kernel writes it.
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}  # In the kernel's format.
 
 
 def at_once(tasks):
@@ -65,8 +66,9 @@ def at_once(tasks):
     return most
 
 
-def test_the_show(jobs):
-    """S4-7 to S4-9: ten tasks at once in one executor's slice, each sees one GPU of 4096 MiB, the fifth GiB is refused."""
+def test_tasks_of_an_executor_share_its_slice(jobs):
+    """S4-7 to S4-9: ten tasks run at the same time in one executor's slice. Each sees one GPU of 4096 MiB,
+    and allocating the fifth GiB fails."""
     program = spark(jobs, "--params", EXAMPLES / "spark/show.conf", "--wait", "--", EXAMPLES / "spark/show.py")
     name = name_of(program)
     jobs.becomes(name, "Running", "Failed")
@@ -136,8 +138,8 @@ def test_a_job_is_what_its_driver_exits_with(jobs):
 
 
 def test_a_job_whose_programs_are_killed_has_a_defined_end(jobs):
-    """kill -9 of the only executor's Worker, of the master, and of the driver's JVM, which leaves its Python behind: the job has failed,
-    and no slice and no process is left."""
+    """After kill -9 of the only executor's Worker, of the master, or of the driver's JVM, which leaves its
+    Python behind, the job has failed, and no slice or process is left."""
     for pod in ("executor-0", "head-0", "driver-0"):
         name = jobs.submit(*FAST, *SMALL_JOB, *DRIVER_GPU, "--", application(jobs, 600), engine="spark")
         jobs.becomes(name, "Running")
@@ -149,8 +151,9 @@ def test_a_job_whose_programs_are_killed_has_a_defined_end(jobs):
         assert until(lambda: processes_of(name) == [], 20), processes_of(name)
 
 
-def test_jobs_at_once_do_not_meet(jobs):
-    """Two masters on one machine: each job has ports of its own. Executors of two cores run two tasks at once in one slice."""
+def test_simultaneous_jobs_do_not_interfere(jobs):
+    """Two masters run on one machine, and each job has its own ports. Executors with two cores run two tasks
+    at the same time in one slice."""
     programs = [spark(jobs, *SMALL_JOB, "--conf", "spark.executor.cores=2", "--wait", "--", application(jobs)) for _ in range(2)]
     names = [name_of(program) for program in programs]
     for program in programs:

@@ -7,8 +7,8 @@ import pytest
 from conftest import LOAD, until
 
 
-def test_two_devices_memory_by_handle_and_peer_access_know_their_devices(inside):
-    """As in NCCL: memory on each device, mapped for both, with either context current."""
+def test_memory_by_handle_and_peer_access_use_the_right_one_of_two_devices(inside):
+    """As in NCCL, memory on each device is mapped for both, with either context current."""
     inside("""
 primary(0)
 for device in (0, 1):
@@ -71,8 +71,9 @@ def test_one_that_stands_before_us_and_asks_libc_by_version_is_found(world):
     assert until(lambda: "a" in world.slices() and any("found unattached" in e["text"] for e in world.show("a")["events"]))
 
 
-def test_a_program_that_asks_for_tomorrows_cuda_gets_the_drivers_answer(inside):
-    """Names that no driver has, versions beyond the driver's, unknown flags: the answer is the driver's."""
+def test_a_program_that_requests_a_future_cuda_version_gets_the_drivers_answer(inside):
+    """Tests names that no driver has, versions beyond the driver's, and unknown flags; the driver's answer is
+    passed on."""
     inside("""
 must(cu.cuInit(0))
 found, why = c_void_p(), c_int()
@@ -96,8 +97,9 @@ def test_a_program_under_a_tracer_runs_to_its_end(world):
     assert done.returncode == 0, done.stderr
 
 
-def test_an_injected_library_that_uses_the_driver_first_is_inside_the_quota(world):
-    """As in CUPTI: a library loaded into the program calls cuInit and allocates before main does."""
+def test_an_injected_library_that_uses_the_driver_first_stays_within_the_quota(world):
+    """As with CUPTI, a library that is loaded into the program calls cuInit and allocates memory before
+    main()."""
     source = world.folder / "inject.c"
     source.write_text(r"""
 #include <dlfcn.h>

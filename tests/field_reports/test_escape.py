@@ -14,7 +14,7 @@ def is_told(world, name):
 
 
 def test_a_session_with_a_clean_environment_is_found(world):
-    """As su, sudo, ssh and cron start a program: with a clean environment."""
+    """su, sudo, ssh and cron start programs in this way, with a clean environment."""
     driver = world.folder / "state/sim"
     clean = f"env -i PATH=/usr/bin:/bin " \
              f"SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
@@ -24,7 +24,7 @@ def test_a_session_with_a_clean_environment_is_found(world):
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare")
 def test_a_container_within_the_slice_is_found(world):
-    """Own namespaces and a clean environment, as docker in docker: still the slice's cgroup."""
+    """Its own namespaces and a clean environment, as with docker in docker, but still the slice's cgroup."""
     driver = world.folder / "state/sim"
     nested = f"unshare --pid --mount --ipc --uts --fork env -i PATH=/usr/bin:/bin " \
              f"SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
@@ -38,17 +38,17 @@ SWITCHES = ["CUDA_DISABLE_CONTROL=true", "CUDA_DEVICE_MEMORY_LIMIT=64g", "CUDA_D
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_no_variable_switches_the_limit_off(world, switch):
+def test_no_variable_disables_the_limit(world, switch):
     done = world.carve("run", "--memory", "1GiB", "--", "env", switch, LOAD, "--allocate", "2GiB", "--no-touch")
     assert done.returncode == 1 and "CUDA_ERROR_OUT_OF_MEMORY" in done.stderr
 
 
-def test_without_its_agent_a_program_gets_no_device_at_all(world):
+def test_a_program_gets_no_device_without_its_agent(world):
     done = world.carve("run", "--memory", "1GiB", "--", "env", "CARVE_SOCKET=/nonexistent", LOAD, "--allocate", "64MiB", "--no-touch")
     assert done.returncode == 1 and "CUDA_ERROR_SYSTEM_NOT_READY" in done.stderr
 
 
-def test_a_program_that_takes_memory_without_cuda_is_found(world):
-    """As Vulkan and OpenGL programs: without libcuda, with memory on the device."""
+def test_a_program_that_allocates_memory_without_cuda_is_found(world):
+    """Vulkan and OpenGL programs do this: they have memory on the device without libcuda."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", BUILD / "tests/escape_raw", "300", "600")
     assert is_told(world, "a")

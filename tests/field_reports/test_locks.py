@@ -5,8 +5,9 @@ import pytest
 
 
 
-def test_a_process_killed_in_the_middle_of_an_allocation_holds_nobody_up(inside):
-    """Kills twenty processes at random moments of their churn, while another process measures its own calls."""
+def test_a_process_killed_during_an_allocation_blocks_no_other(inside):
+    """Kills twenty processes at random moments while they allocate and free, and another process measures its
+    own calls."""
     inside("""
 import os, random, signal, time
 random.seed(3)
@@ -39,7 +40,7 @@ os.waitpid(first, 0)
 time.sleep(0.5)
 stop = True
 thread.join()
-# On a busy machine a thread may wait for a processor for seconds; the report was about 300 s.
+# On a busy machine a thread may wait for a processor for seconds; the reported time was about 300 s.
 assert longest < 10, f"one allocation took {longest:.1f} s"
 """)
 

@@ -2,15 +2,16 @@
 from conftest import MiB, until
 
 
-def test_used_memory_never_shows_as_17_exabytes(world, inside):
-    """More than the quota is in use, because a thread's stack grew: free is 0 and does not underflow."""
+def test_free_memory_never_underflows_to_17_exabytes(world, inside):
+    """More than the quota is in use because a thread's stack grew. The free memory is then 0 and does not
+    underflow."""
     said = inside("""
 import subprocess, time
 begin()
 nvml = Nvml()
 free, total = info()
 pieces = [allocate(free - 4 * MiB)]
-must(cu.cuCtxSetLimit(0, c_size_t(64 << 10)))  # Takes device memory for every thread the device can hold.
+must(cu.cuCtxSetLimit(0, c_size_t(64 << 10)))  # Allocates stack memory for every thread that the device can run.
 end = time.monotonic() + 2
 while time.monotonic() < end:
     free, total = info()
@@ -40,7 +41,7 @@ for p in held:
     must(cu.cuMemFreeAsync(p, None))
 must(cu.cuCtxSynchronize())
 assert info()[0] == free, f"{free - info()[0]} bytes are still charged"
-allocate(free)  # All of it, in one piece.
+allocate(free)  # All of it in one piece.
 """)
 
 

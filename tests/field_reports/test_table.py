@@ -1,4 +1,4 @@
-"""The table names existing tests, with a status that the table explains."""
+"""The table must list existing tests with a status that it explains."""
 import ast
 import pathlib
 

@@ -1,6 +1,7 @@
 // One table of requests, run through the controller and through Kubernetes' coordinator over the same nodes.
-// Both read the same answers of the nodes' agents: the controller as its nodes' statuses, the coordinator as
-// the annotations that carve-kubelet writes. The node, the devices and the reasons of a rejection must agree.
+// Both use the same answers of the nodes' agents: the controller as its nodes' statuses, and the coordinator
+// as the annotations that carve-kubelet writes. They must agree on the node, the devices and the reasons of a
+// rejection.
 #include <gmock/gmock.h>
 
 #include "controller/nodes/node_rules.h"
@@ -23,10 +24,10 @@ using testing::Not;
 constexpr uint64_t gib = 1ull << 30;
 constexpr int64_t now = 1'800'000'000'000'000'000;
 
-// A slice that lives on the node. Its device is a number.
+// A live slice on the node. Its device is an index.
 struct LiveSlice {
   std::vector<unsigned> devices;
-  uint64_t memory = 0;  // Bytes on each.
+  uint64_t memory = 0;  // Bytes on each device.
   uint32_t share_bp = 0;
   Isolation isolation = Isolation::memory;
   bool is_exclusive = false;
@@ -34,7 +35,7 @@ struct LiveSlice {
 
 struct TableNode {
   std::string name;
-  std::vector<uint64_t> usable;  // Bytes, by device.
+  std::vector<uint64_t> usable;  // Usable bytes, by device.
   std::map<std::string, std::string> labels = {};
   std::vector<LiveSlice> slices = {};
   Policy policy = Policy::fixed_share;
@@ -44,7 +45,7 @@ struct TableNode {
   std::vector<std::string> links = {};
 };
 
-constexpr uint64_t cpu_milli = 4000;  // Of each node.
+constexpr uint64_t cpu_milli = 4000;  // Cores of each node.
 
 // Returns the agent's answers.
 api::AgentReport report_of(const TableNode& node, unsigned number) {
@@ -83,11 +84,11 @@ api::AgentReport report_of(const TableNode& node, unsigned number) {
   return out;
 }
 
-// A decision: a place, or why each node rejects the request.
+// A decision: the placement, or why each node rejects the request.
 struct Decision {
   std::string place;  // "a: 0 4 GiB, 1 4 GiB"; empty if rejected.
   FailureKind kind = FailureKind::insufficient_capacity;
-  std::string message;                                // The controller's.
+  std::string message;                                // The controller's message.
   std::map<std::string, std::string> rules, reasons;  // The coordinator's, by node.
 };
 
