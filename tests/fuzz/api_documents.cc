@@ -1,5 +1,5 @@
-// Any bytes as a request's body give a document or an error, and a document that was read can be written and
-// read again.
+// Any bytes as a request's body yield a document or an error, and a parsed document can be written and parsed
+// again.
 #include <cstdint>
 #include <cstdlib>
 

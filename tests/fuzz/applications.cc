@@ -1,4 +1,4 @@
-// Any bytes as an application give a service that can be stored, or errors. What could be read is checked
+// Any bytes as an application yield a service that can be stored, or errors. What could be parsed is checked
 // too.
 #include <cstdint>
 #include <cstdlib>

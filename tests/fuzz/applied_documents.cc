@@ -1,5 +1,5 @@
-// Any bytes that a user applies give documents or errors. Each document is a JSON object that is read again
-// as itself.
+// Any bytes that a user applies yield documents or errors. Each document is a JSON object that parses to
+// itself again.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// The other end of the attach socket may send any answer, with any descriptors. The first byte is the number
-// of descriptors, the second says which of them are wrong, then follows the reply.
+// The other end of the attach socket may send any answer with any descriptors. The first byte is the number
+// of descriptors, the second selects the invalid ones, and the reply follows.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ int good(const char* name, uint64_t magic) {
   return fd;
 }
 
-// Valid descriptors, then descriptors that are too short, empty or not a file.
+// Returns valid descriptors, followed by descriptors that are too short, empty or not a file.
 const int* descriptors() {
   static int fds[8];
   if (fds[0] == 0) {
@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   close(ends[0]);
   close(ends[1]);
   if (result == carve::guest::AttachResult::attached) {
-    // The complete answer is there: every byte can be read, every slot index is valid.
+    // If the answer is complete, every byte can be read and every slot index is valid.
     if (pages.slot >= shm::max_processes || pages.control->device_count > shm::max_devices) abort();
     volatile uint64_t last =
         pages.report->charges.process[pages.slot].lane[shm::max_devices - 1][shm::lanes - 1].seen;

@@ -1,6 +1,6 @@
 // Any bytes as an object of the cluster that the coordinator or kubectl-carve reads: settings and their
-// review, quotas, the Secret of the certificates, a webhook configuration, lists of nodes and pods, and the
-// doctor's answers. Each is read or refused with a message; what is read can be written again.
+// review, quotas, the Secret with the certificates, a webhook configuration, lists of nodes and pods, and the
+// doctor's answers. Each is parsed or rejected with a message, and parsed objects can be written again.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Any bytes as a pod, as its annotation, as a node or as an answer of the runtime: a container starts with
-// exactly what a readable annotation says, or there is a message.
+// Any bytes as a pod, as its annotation, as a node or as an answer of the runtime: either a container starts
+// with exactly what a readable annotation contains, or there is a message.
 #include <cstdint>
 #include <cstdlib>
 

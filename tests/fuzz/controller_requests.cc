@@ -1,8 +1,9 @@
-// Any bytes to the controller's port, over the whole table of routes. The first byte is the caller: without a
-// token, a viewer, a user, an operator. The registry is in memory and has one service with a secret variable,
-// and a queue with a job, whose parameter is secret, and a Ray cluster, whose variable is. Each answer has a
-// status and words; a caller without the right neither changes an object or a token nor sees the variable,
-// unless its own request has the same text, which a message may repeat.
+// Any bytes to the controller's port, over the whole table of routes. The first byte selects the caller:
+// without a token, a viewer, a user or an operator. The registry is in memory and contains a service with a
+// secret variable, and a queue with a job that has a secret parameter and a Ray cluster that has a secret
+// variable. Each answer must have a status and a body. A caller without the right must neither change an
+// object or a token nor get a secret, unless its own request contains the same text, which a message may
+// repeat.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +30,7 @@ struct FuzzedViews final : ViewsFake {
   http::EventStream follow_logs(const Object&, const LogQuery&) override {
     return {.first = {{.id = "", .data = secret}}, .subscribe = {}};
   }
-  // Returns whether an agent was asked for more than what it shows.
+  // Returns whether an agent got a request other than for data.
   bool changed_an_agent() const {
     return !ended.empty() || std::ranges::any_of(calls, [](const std::string& call) {
       return call.find(" GET ") == std::string::npos;
@@ -86,7 +87,7 @@ struct FuzzedController {
     if (routes.answer(request, caller).status != 201) abort();
   }
 
-  // Gives the object the status of a cluster that runs: its dashboard's token is secret too.
+  // Gives the object the status of a running cluster, whose dashboard token is also secret.
   void show_token(const ObjectKey& key) {
     const auto shown = objects.update(key, [](Object& object) -> Outcome<void> {
       object.status = objects::JobStatus{.phase = JobPhase::running, .dashboard_token = secret};
@@ -124,7 +125,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const http::Caller caller = caller_of(data[0]);
   const bool has_right = data[0] % 4 >= 2;
   const std::string_view input(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto repeats = [&](const http::Request& request) {  // What the caller said itself, decoded or not.
+  const auto repeats = [&](const http::Request& request) {  // The caller's own text, decoded or not.
     return input.find(secret) != input.npos || request.path.find(secret) != std::string::npos ||
            request.query.find(secret) != std::string::npos || request.body.find(secret) != std::string::npos;
   };

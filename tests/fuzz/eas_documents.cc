@@ -1,5 +1,5 @@
-// Any bytes as an EAS document give a service or errors. A service is valid, keeps the document, and the same
-// document with an override is read too.
+// Any bytes as an EAS document yield a service or errors. A service is valid and keeps the document, and the
+// same document can also be parsed with an override.
 #include <cstdint>
 #include <cstdlib>
 

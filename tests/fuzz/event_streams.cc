@@ -1,6 +1,6 @@
-// A server's stream of events, as `carve get -w` and `carve logs -f` read it. The first byte is the size of
-// the parts in which the bytes arrive. The events are those of the whole stream, whatever the size of the
-// parts is, and an event has at most its limit of bytes.
+// A server's stream of events as `carve get -w` and `carve logs -f` read it. The first byte is the size of
+// the parts in which the bytes arrive. The events must be those of the whole stream, whatever the size of the
+// parts, and no event may exceed its limit of bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

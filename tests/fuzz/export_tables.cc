@@ -1,7 +1,7 @@
-// A slice may write any bytes into its table of exports. For any content a lookup stays inside the table, an
-// entry that was just published is found, and a lookup returns "own" only for a name that is in the table.
+// A slice may write any bytes to its table of exports. For any content a lookup must stay inside the table,
+// find an entry that was just published, and return "own" only for a name in the table.
 //
-// An input is a list of 9 bytes each: an operation and a word.
+// An input is a list of records of 9 bytes: an operation and a word.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Any bytes as a question of the scheduler are refused, or read; what is read can be answered.
+// Any bytes as a request of the scheduler are rejected or parsed, and a parsed request can be answered.
 #include <cstdint>
 #include <cstdlib>
 

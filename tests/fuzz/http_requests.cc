@@ -1,6 +1,6 @@
 // Any process that may open the API's socket can send any bytes, in parts of any size. The first byte is the
-// size of the parts. A complete request is read as the agent reads it; some paths answer with a stream or
-// with a range of a file. The peer takes the responses in parts too, and time passes.
+// size of the parts. A complete request is parsed as in the agent; some paths answer with a stream or with a
+// range of a file. The peer also takes the responses in parts, and time passes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -80,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     now += 100'000'000;
     conversation.tick(now);
   }
-  // A connection closes with an answer, unless it was late or the peer did not take its events.
+  // A connection is closed with an answer, unless it was late or the peer did not take its events.
   const bool answered = sent > 0 || queue_full || now >= http::request_patience_ns;
   if (conversation.is_over() && !answered) abort();
   return 0;

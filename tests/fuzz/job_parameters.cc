@@ -1,5 +1,5 @@
-// Any bytes as the parameters of a job give parameters or errors. What was read is read again from the form
-// of quoted pairs, with the same values; and every engine makes pods of it, or names errors.
+// Any bytes as the parameters of a job yield parameters or errors. Parsed parameters can be parsed again from
+// the form of quoted pairs, with the same values, and every engine converts them to pods or reports errors.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Any bytes as a kubeconfig give a connection with a server, or a message that begins with the file.
+// Any bytes as a kubeconfig yield a connection with a server, or a message that begins with the file name.
 #include <cstdint>
 #include <cstdlib>
 
@@ -7,7 +7,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  // Each file that a kubeconfig names has the same bytes.
+  // Every file that a kubeconfig names has the same content.
   const kubernetes::ConnectionSources sources{
       .environment = [](const char*) { return std::string(); },
       .read_file = [&](const std::string&) -> Outcome<std::string> { return text; }};

@@ -1,4 +1,4 @@
-// Any bytes as the query of a list and of a watch, and as a Host and an Origin, give a value or a message.
+// Any bytes as the query of a list or a watch, or as Host and Origin, yield a value or a message.
 #include <cstdint>
 #include <cstdlib>
 

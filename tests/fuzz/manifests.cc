@@ -1,4 +1,4 @@
-// Any bytes as a Kubernetes manifest give a service that can be stored, or errors.
+// Any bytes as a Kubernetes manifest yield a service that can be stored, or errors.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,4 @@
-// A program may pass any bytes to cuModuleLoadData as a cubin or a fatbin, and the entries of a fatbin are
-// compressed.
+// A program may pass any bytes to cuModuleLoadData as a cubin or a fatbin, whose entries may be compressed.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// A folder in memory for the files of one fuzzer; it is removed at the end.
+// A folder in memory for the files of one fuzzer, which is removed at the end.
 #pragma once
 
 #include <cstdlib>

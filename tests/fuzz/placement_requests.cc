@@ -1,5 +1,5 @@
-// Any request against any small node is refused with a message, or it is valid. A valid one is placed on
-// distinct devices that have room, under every strategy, or each device says why not.
+// Any request against any small node is rejected with a message, or it is valid. Under every strategy, a
+// valid request is placed on distinct devices that have room, or there is a reason for each device.
 #include <cstdlib>
 
 #include "place/place.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace carve;
 
-// Returns the input's bytes, and zeroes after its end.
+// Returns the input's bytes, and zeros after its end.
 class Dice {
  public:
   Dice(const uint8_t* data, size_t size) : data_(data), left_(size) {}
@@ -49,7 +49,7 @@ Request request(Dice& dice) {
   r.account = dice.word();
   r.application = dice.word();
   if (dice.number(1) % 4 != 0) return r;
-  // Parts that differ, mostly in place of the other amounts.
+  // Different parts, mostly instead of the other amounts.
   for (uint64_t n = dice.number(1) % 6; n > 0; --n) {
     PartRequest& part = r.parts.emplace_back();
     if (dice.number(1) % 4 == 0)

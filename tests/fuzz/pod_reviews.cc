@@ -1,4 +1,4 @@
-// Any bytes as an AdmissionReview are refused, or answered with an AdmissionReview.
+// Any bytes as an AdmissionReview are rejected, or answered with an AdmissionReview.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Any bytes as a pod are refused, or admitted; what is admitted is admitted again unchanged.
+// Any bytes as a pod are rejected or admitted, and an admitted pod is admitted again unchanged.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
-// The log files of a program belong to its user, who may write any bytes there (runner/log_files.h). The
-// first byte divides the rest into an older and a newer file. What is read at once and what is followed are
-// the same lines, each within its limit.
+// The log files of a program belong to its user, who may write any bytes to them (runner/log_files.h). The
+// first byte divides the rest into an older and a newer file. Reading and following must yield the same
+// lines, each within its limit.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The state file of a program belongs to its user, who may write any bytes there (runner/supervisor_state.h).
-// What is read has a phase and an exit text, and the next start has a delay within its limits.
+// The state file of a program belongs to its user, who may write any bytes to it (runner/supervisor_state.h).
+// A parsed state has a phase and an exit text, and the next start has a delay within its limits.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const runner::SupervisorState& state = seen->state;
   if (seen->is_supervised || seen->phase() == runner::ProgramPhase::running)
-    abort();  // No lock file is there.
+    abort();  // There is no lock file.
   if (runner::exit_text(state).size() > 100) abort();
   const int64_t ran = workload::between(state.started_ns, state.ended_ns);
   const unsigned failures = workload::failures_after(state.attempt, ran);

@@ -1,5 +1,5 @@
-// HAProxy's answers are read by form. The first byte says what the rest answers; an answer that was read has
-// the properties that its users rely on.
+// HAProxy's answers are parsed by their form. The first byte selects the command that the rest answers. A
+// parsed answer has the properties that its users rely on.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// A program may pass any bytes to cuModuleLoadData, and a set's kernels.rules is a file that users write.
+// A program may pass any bytes to cuModuleLoadData, and users write the kernels.rules file of a simulated
+// set.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// A slice may write any bytes into its Report. For any content the agent's reads terminate and stay inside
-// the page, and a slot that was reclaimed holds nothing.
+// A slice may write any bytes to its report page. For any content the agent's reads must terminate and stay
+// inside the page, and a reclaimed slot must hold nothing.
 //
 // An input is a list of stores of 12 bytes: the word's position (4 bytes, modulo the page) and its value.
 #include <cstddef>
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     uint64_t value = 0;
     std::memcpy(&slot, data, 4);
     std::memcpy(&value, data + 4, 8);
-    // Most stores hit the important words: the budgets, the agent's lanes and the first three processes.
+    // Most stores go to the important words: the budgets, the agent's lanes and the first three processes.
     const size_t word =
         slot % (slot & 1 ? offsetof(Report, pad) / 8 : (4096 + 3 * sizeof(ReportProcess)) / 8);
     words[word] = value;

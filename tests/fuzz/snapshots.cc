@@ -1,5 +1,5 @@
-// Snapshots of fleets and matrices of links are untrusted input. A snapshot that was read is valid: slices
-// hold at most what a device has, and a plan over it leaves every slice in place that it does not move.
+// Snapshots of fleets and matrices of links are untrusted input. A parsed snapshot is valid: slices hold at
+// most what a device has, and a plan for it keeps the place of every slice that it does not move.
 #include <bit>
 #include <cstdlib>
 #include <set>
@@ -22,8 +22,8 @@ void check(const Snapshot& snapshot, Strategy strategy) {
   const uint64_t free_before = fleet.free_share();
   const place::ConsolidationPlan plan = place::plan_consolidation(scene.engine, scene.standing, 2);
   if (plan.moves.size() > snapshot.held.size() || fleet.free_share() != free_before) std::abort();
-  // Devices that become empty together with the two requested ones are in the plan too. Each occurs once, and
-  // each had slices.
+  // Devices that become empty together with the two requested ones are also in the plan. Each occurs once,
+  // and each had slices.
   std::set<std::pair<uint32_t, unsigned>> emptied;
   for (const auto& [node, device] : plan.emptied) {
     if (node >= fleet.nodes() || device >= fleet.devices(node).size() ||

@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer: every file of its corpus, then mutations of them from a fixed seed.
-// The inputs are the same at each run with any compiler; the preset `asan` explores.
+// Runs a fuzz target without libFuzzer: on every file of its corpus, then on mutations of these files from a
+// fixed seed. The inputs are the same in each run with any compiler; the preset `asan` explores.
 //   fuzz_NAME CORPUS [MUTATIONS [SEED]]
 #include <cstdint>
 #include <cstdio>

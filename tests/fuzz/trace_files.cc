@@ -1,5 +1,5 @@
-// Clusters and traces are untrusted input. The first byte says which of the two the rest is. Input that was
-// read is valid: a short replay of it never grants more than the cluster has.
+// Clusters and traces are untrusted input. The first byte selects which of the two follows. Parsed input is
+// valid: a short replay of it never grants more than the cluster has.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace carve::replay;
 
-// A file with these bytes and a path; it is removed at the end.
+// A file with these bytes and a path, which is removed at the end.
 class File {
  public:
   explicit File(std::string_view text) : fd_(memfd_create("fuzz", MFD_CLOEXEC)) {

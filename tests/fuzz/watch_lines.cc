@@ -1,4 +1,5 @@
-// Any bytes as a page of a list, a line of a watch, a Status or a Lease are read or refused with a message.
+// Any bytes as a page of a list, a line of a watch, a Status or a Lease are parsed or rejected with a
+// message.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,8 +1,9 @@
 """The cases of run.sh, on NVIDIA's own driver and, as a check of the cases, on the simulated driver.
 
-A case is a function that returns its measurements, raises Skipped with a reason, or fails an assertion. They run in the
-order of their value: first what only a device can answer. tests/nvidia answers the rest without one. All cases share one agent, started here with its own state in a temporary folder. They use the first visible device, which must be
-idle, because a case compares the bytes that the device holds before and after.
+A case is a function that returns its measurements, raises Skipped with a reason, or fails an assertion. The
+cases that only a device can answer run first; tests/nvidia covers the others without a device. All cases
+share one agent, started here with its own state in a temporary folder. They use the first visible device,
+which must be idle, because cases compare the bytes in use on the device before and after.
 """
 import argparse
 import contextlib
@@ -32,10 +33,10 @@ class Skipped(Exception):
 
 
 class Monitor:
-    """The device as its own NVML reports it, outside any slice."""
+    """The device as reported by its own NVML, outside of slices."""
 
     def __init__(self, environment):
-        # A separate process, because the environment at a process's start selects the simulator.
+        # A separate process, because the environment selects the simulator when a process starts.
         self.process = subprocess.Popen([sys.executable, __file__, "--watch"], env=environment, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         first = json.loads(self.process.stdout.readline())
@@ -53,19 +54,21 @@ class Monitor:
 
     @contextlib.contextmanager
     def watched(self):
-        """Yields a list; afterwards it holds the largest number of bytes held at any moment, minus those held before."""
+        """Yields a list that afterwards contains the maximum of the bytes in use minus those in use
+        before."""
         before, most = self.ask("start"), []
         yield most
         most.append(self.ask("most") - before)
 
     def shows(self, begin, size):
-        """Returns whether the figure of the device grows while the program that begin() starts, which holds that many bytes, runs."""
+        """Returns whether the device's figure grows while the program that begin() starts holds this many
+        bytes."""
         before = self.ask("start")
         return begin().wait(60) == 0 and self.ask("most") >= before + size
 
 
 def watch():
-    """Answers questions from stdin on stdout; between questions polls the device without pause."""
+    """Answers queries from stdin on stdout; in between, polls the device continuously."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError as error:
@@ -132,14 +135,14 @@ class Machine:
             time.sleep(0.05)
 
     def probe(self):
-        """Finds what this driver shows and runs, for the cases that need it."""
+        """Determines what this driver reports and supports, for the cases that depend on it."""
         self.monitor = Monitor(self.native)
         load = self.build / "bin/carve-load"
         holds = [load, "--allocate", "64MiB", "--no-touch", "--seconds", "0.5"]
         self.shows_use = self.monitor.shows(lambda: subprocess.Popen(holds, env=self.native, stdout=subprocess.DEVNULL), 64 * MiB)
         done = subprocess.run([load, "--kernels", "100us", "--seconds", "0.1"], env=self.native, capture_output=True, text=True, timeout=60)
         self.why_no_kernels = None if done.returncode == 0 else (done.stderr or done.stdout).strip()[-200:]
-        # What the agent keeps for the steps in which managed memory comes to the device.
+        # The bytes that the agent reserves for the steps in which managed memory moves to the device.
         self.managed_step = max(0, self.device()["reserved_bytes"] - self.monitor.used())
 
     def test(self, name):
@@ -173,7 +176,7 @@ class Machine:
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def policy(self, name):
-        """Makes the device follow the policy; it is free of slices."""
+        """Makes the device follow the policy. The device must have no slices."""
         self.idle()
         done = self.carve("node", "set", "--policy", name)
         assert done.returncode == 0, done.stderr
@@ -216,7 +219,7 @@ def until(true, seconds):
 
 
 def said(done):
-    """Returns the JSON that a program printed; passes on its skip (77) and its failure."""
+    """Returns the JSON that a program printed, and passes on its skip (status 77) and its failure."""
     if done.returncode == 77:
         raise Skipped((done.stdout + done.stderr).strip().rpartition("\n")[2] or "the program does not support this device")
     assert done.returncode == 0, f"exit status {done.returncode}: {(done.stdout + done.stderr).strip()[-600:]}"
@@ -226,7 +229,7 @@ def said(done):
 # ---- The cases. -------------------------------------------------------------------------------------------------
 
 def identity(m):
-    """dlsym and cuGetProcAddress return one pointer per entry; the hooks rely on it."""
+    """dlsym and cuGetProcAddress must return the same pointer for an entry, because the hooks rely on it."""
     done = subprocess.run([m.test("gpu_identity"), m.test("cuda_exports.txt")], env=m.native, capture_output=True, text=True)
     assert done.returncode in (0, 77), f"entries whose pointer no export has: {done.stdout}"
     return said(done)
@@ -241,7 +244,7 @@ def quota(kind):
         beyond = most[0] - limit - (m.managed_step if kind == "managed" else 0)
         assert beyond <= 0, f"{beyond} bytes beyond the slice"
         assert got["error"] == [OUT_OF_MEMORY] * 2, f"refused with an error other than CUDA_ERROR_OUT_OF_MEMORY: {got}"
-        # A driver cuts small pieces out of a block of 2 MiB, whose unused rest may count as growth for a moment.
+        # A driver cuts small pieces from a 2 MiB block, whose unused rest may count as growth for a moment.
         apart = abs(got["count"][0] - got["count"][1]) * max(got["piece"], SMALLEST)
         assert got["count"][0] > 0 and apart < (2 * MiB if got["piece"] < MiB else 1), f"freed memory cannot all be allocated again: {got}"
         return {"pieces": got["count"][0], "device_bytes_at_most": most[0] if m.shows_use else None}
@@ -250,7 +253,8 @@ def quota(kind):
 
 
 def neighbours(m):
-    """Two slices fill at the same time: each gets its quota, the device holds no more than both."""
+    """Two slices are filled at the same time: each gets its quota, and the device never holds more than
+    both."""
     m.needs_figures()
     with m.monitor.watched() as most:
         both = [m.begin(f"n{i}", m.test("guest_rows"), "linear") for i in (1, 2)]
@@ -262,7 +266,8 @@ def neighbours(m):
 
 
 def sharing(m):
-    """Two processes of one slice share memory by IPC handle and by descriptor: charged once, with the same bytes."""
+    """Two processes of one slice share memory by IPC handle and by descriptor: it is charged once, and both
+    see the same bytes."""
     pair = m.test("gpu_pair")
 
     def words(socket):
@@ -277,7 +282,8 @@ def sharing(m):
 
 
 def foreign(m):
-    """Another slice cannot open memory by IPC handle; the output says whether descriptors are refused, too."""
+    """Another slice cannot open memory by IPC handle. The output shows whether descriptors are rejected
+    too."""
     pair, socket = m.test("gpu_pair"), m.folder / "foreign"
     giver = m.begin("giver", pair, "give", socket)
     try:
@@ -290,7 +296,7 @@ def foreign(m):
 
 
 def death(m):
-    """The next program gets the memory of a killed program; measures the time until then."""
+    """The next program gets the memory of a killed program. Measures the time until then."""
     m.needs_figures()
     took = []
     for _ in range(5):
@@ -310,7 +316,7 @@ def death(m):
 
 
 def many(m):
-    """Sixteen processes of one slice fill it at the same time: the device never holds more than the slice."""
+    """Sixteen processes fill one slice at the same time, and the device never holds more than the slice."""
     m.needs_figures()
     limit = bytes_of(m.memory) * 8
     with m.monitor.watched() as most:
@@ -321,7 +327,7 @@ def many(m):
 
 
 def context(m):
-    """Bytes of a context, as the agent measured them and as the device reports them."""
+    """Compares the bytes of a context as measured by the agent and as reported by the device."""
     m.needs_figures()
     with m.monitor.watched() as most:
         said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch", "--seconds", "0.5"))
@@ -330,7 +336,7 @@ def context(m):
 
 
 def bypass(m):
-    """The agent names a program that bypasses the library within a second of its first byte."""
+    """The agent reports a program that bypasses the library within a second of its first byte."""
     m.needs_figures()
     way = f"LD_PRELOAD= exec {m.test('escape')} plain 300 60"
     took = []
@@ -347,13 +353,13 @@ def bypass(m):
             if not visible(m):
                 raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)")
             raise AssertionError("the agent did not report the bypass")
-    # Over a simulated device other tests run at the same time, so the time is only printed.
+    # On a simulated device other tests run at the same time, so the time is only printed.
     assert m.simulated or max(took) < 1.5, took
     return {"seconds": [round(t, 2) for t in took]}
 
 
 def visible(m):
-    """Returns whether NVML lists the processes of the device; without the list no bypass is found."""
+    """Returns whether NVML lists the processes of the device. Without the list no bypass can be found."""
     program = subprocess.Popen([m.build / "bin/carve-load", "--allocate", "2MiB", "--seconds", "3"], env=m.native,
                                stdout=subprocess.DEVNULL)
     seen = until(lambda: m.device()["unmanaged_processes"], 3)
@@ -362,7 +368,8 @@ def visible(m):
 
 
 def overhead(m):
-    """Time that the hooks add to calls of this driver: measured alternately in a slice and outside one."""
+    """Measures the time that the hooks add to calls of this driver, alternately in a slice and outside of
+    slices."""
     m.needs_kernels()
     rows = {"native": [], "slice": []}
     for _ in range(5):
@@ -377,7 +384,7 @@ def overhead(m):
 
 
 def kernels(m, length, seconds):
-    # Long kernels are not queued, because a queue of a thousand would outlast the case.
+    # Long kernels are not queued, because a queue of a thousand would take longer than the case.
     return [m.build / "bin/carve-load", "--kernels", length, "--seconds", seconds, *(["--no-sync"] if length.endswith("us") else [])]
 
 
@@ -415,7 +422,7 @@ def within(spans, begin, end):
 
 
 def joined(spans, pause=20_000):
-    """The spans, with those in one piece that are at most `pause` ns apart, which a launch takes."""
+    """Returns the spans, and joins those that are at most `pause` ns apart, which is the time of a launch."""
     out = [spans[0]]
     for begin, end in spans[1:]:
         if begin - out[-1][1] <= pause:
@@ -426,7 +433,7 @@ def joined(spans, pause=20_000):
 
 
 def common(some, others):
-    """The time in which both have a span; each list is in order and has no overlap in itself."""
+    """Returns the time during which both lists have a span. Each list must be sorted and without overlaps."""
     total = i = j = 0
     while i < len(some) and j < len(others):
         total += max(0, min(some[i][1], others[j][1]) - max(some[i][0], others[j][0]))
@@ -465,7 +472,7 @@ def device_time(policy, length):
                   "shown": [c["achieved_1s_bp"] / 100 for c in shown], "overruns": [c["overruns"] for c in shown],
                   "leases": [c["leases"] for c in shown]}
         assert not any(slice["violations"] for slice in whole), [slice["events"][-1] for slice in whole]
-        # A switch from one slice to the other takes 0.2 ms of a lease of at least 5 ms, and is charged.
+        # A switch between the slices takes 0.2 ms of a lease of at least 5 ms, and is charged.
         if policy == "fixed-share":
             assert all(share - 3 <= part <= share for part, share in zip(parts, (60, 20))), result
         else:
@@ -476,7 +483,8 @@ def device_time(policy, length):
 
 
 def requests(m):
-    """Requests of 1 ms that arrive at random: outside a slice, and in a latency slice next to a slice that is always busy."""
+    """Measures requests of 1 ms that arrive at random, outside of slices and in a latency slice next to a
+    slice that is always busy."""
     m.needs_kernels()
     words = ("--kernels", "1ms", "--request", "100", "--seconds", "3")
     native = said(subprocess.run([m.build / "bin/carve-load", *words], env=m.native, capture_output=True, text=True, timeout=60))
@@ -494,7 +502,8 @@ def requests(m):
 
 
 def training(m):
-    """PyTorch trains outside a slice, alone in a slice of 60%, and in slices of 60% and 20% at the same time (fixed-share)."""
+    """PyTorch trains outside of slices, in a slice of 60% without others, and in slices of 60% and 20% at the
+    same time (fixed-share)."""
     python = os.environ.get("GPU_PYTHON", sys.executable)
     words = [python, HERE / "frameworks/training.py", "3"]
     m.policy("fixed-share")
@@ -514,7 +523,7 @@ def training(m):
 
 
 def toolkit(m):
-    """A program of the CUDA runtime, compiled by nvcc and linked statically."""
+    """Runs a program that uses the CUDA runtime, compiled by nvcc and linked statically."""
     nvcc = shutil.which("nvcc") or next((p for p in ("/usr/local/cuda/bin/nvcc",) if os.path.exists(p)), None)
     if not nvcc:
         raise Skipped("nvcc is not installed")
@@ -528,7 +537,7 @@ def toolkit(m):
 
 
 def samples(m):
-    """NVIDIA's own samples, if they are installed ($CUDA_SAMPLES or the toolkit's folders)."""
+    """Runs NVIDIA's own samples if they are installed ($CUDA_SAMPLES or the toolkit's folders)."""
     folders = [os.environ.get("CUDA_SAMPLES", ""), "/usr/local/cuda/extras/demo_suite", "/usr/local/cuda/samples/bin"]
     found = [p for f in folders if f for name in ("deviceQuery", "vectorAdd", "bandwidthTest", "simpleIPC", "streamOrderedAllocation")
              for p in pathlib.Path(f).rglob(name) if os.access(p, os.X_OK) and p.is_file()]
@@ -540,7 +549,8 @@ def samples(m):
 
 
 def profiler(m):
-    """NVIDIA's profilers run a program in a slice to its end; Nsight Systems and Compute inject libraries."""
+    """Runs a program in a slice under NVIDIA's profilers to its end; Nsight Systems and Compute inject
+    libraries."""
     found = {"nsys": ["profile", "--force-overwrite", "true", "-o", m.folder / "nsys"], "ncu": ["--launch-count", "1"]}
     codes = {}
     for name, words in found.items():
@@ -570,7 +580,8 @@ def cases(m):
     rows = m.build / "tests/guest_rows"
     kinds = subprocess.run([rows], capture_output=True, text=True).stdout.split() if rows.exists() else ["linear"]
     policies, one_by_one = ("fixed-share", "guaranteed-burst-share"), lambda *functions: [(f.__name__, f) for f in functions]
-    # The driver is one that the hooks understand; what the kernel modules hold and show; the shares by the device's own clock.
+    # First, whether the hooks understand the driver; then what the kernel modules hold and show; then the
+    # shares by the device's own clock.
     named = one_by_one(identity, bypass, death, context, many, neighbours)
     named += [(f"device_time.{policy}.{length}us", device_time(policy, length)) for length in (400, 100, 3000) for policy in policies]
     named += one_by_one(training, requests, overhead)
@@ -626,7 +637,7 @@ def main():
         row["seconds"] = round(time.monotonic() - start, 1)
         m.idle()
         document["cases"].append(row)
-        write()  # The machine may be gone before the last case.
+        write()  # The machine may be taken away before the last case.
         text = row.get("why") or json.dumps(row["measured"])
         print(f"{row['status']:8} {name:24} {row['seconds']:6.1f} s  {text[:240]}", flush=True)
     m.end()

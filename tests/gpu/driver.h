@@ -1,5 +1,5 @@
-// The driver as these programs use it: opened by name, each entry by dlsym, as in any program outside
-// NVIDIA's runtime. Exit status 77: this machine has no driver or no such entry.
+// The driver as these programs use it: opened by name, with each entry looked up with dlsym, as in any
+// program outside of NVIDIA's runtime. The exit status is 77 if this machine has no driver or no such entry.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
-// Checks that the driver returns one pointer for one entry, by each way of lookup. The guest library
-// exchanges the driver's answers by identity (guest/linkage/hook.h). So it would miss an entry whose pointer
-// from cuGetProcAddress is not one that dlsym returns. The program looks up every export in both ways and
-// prints, as JSON, those that differ.
+// Checks that the driver returns the same pointer for an entry by each way of lookup. The guest library
+// replaces the driver's answers by identity (guest/linkage/hook.h), so it would miss an entry whose pointer
+// from cuGetProcAddress differs from the one that dlsym returns. The program looks up every export in both
+// ways and prints those that differ as JSON.
 //
-//   identity EXPORTS    src/abi/cuda_exports.txt. Exit status 0: one pointer each; 1: some differ.
+//   identity EXPORTS    EXPORTS is src/abi/cuda_exports.txt. Exit status 0 if no pointers differ, otherwise 1
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -16,7 +16,7 @@
 
 namespace {
 
-// Returns the name for cuGetProcAddress: without the suffixes of version and stream flavour.
+// Returns the name for cuGetProcAddress, without the suffixes for the version and the stream flavour.
 std::string base_of(std::string name) {
   for (const char* flavour : {"_ptds", "_ptsz"})
     if (name.size() > 5 && name.ends_with(flavour)) name.resize(name.size() - 5);
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
         answered.insert(found);
         if (!addresses.contains(found)) strange.insert(base);
       }
-  std::set<std::string> unasked;  // Exported, but never an answer of cuGetProcAddress: harmless, but printed.
+  std::set<std::string> unasked;  // Exported but never returned by cuGetProcAddress; harmless, but printed.
   for (const auto& [name, address] : linked)
     if (!answered.contains(address)) unasked.insert(name);
   const auto print = [](const char* key, const std::set<std::string>& names, const char* end) {

@@ -1,4 +1,5 @@
-// Measures the cost of a call on this driver: run it alternately in a slice and outside one, and subtract.
+// Measures the cost of calls on this driver. To get the cost of the hooks, run it alternately in a slice and
+// outside of slices, and subtract.
 //
 //   overhead [ROUNDS]    prints JSON: nanoseconds per call, the median of ROUNDS (9) batches of each
 #include <algorithm>
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
   void* arguments[] = {&argument};
   const CUlaunchConfig config = {
       .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
-  // Each entry is called and fetched once before its measurement: the cost of dlsym is not measured.
+  // Each entry is looked up and called once before its measurement, so the cost of dlsym is not included.
   const auto launch = CU(cuLaunchKernel);
   const auto launch_ex = CU(cuLaunchKernelEx);
   const auto allocate = CU(cuMemAlloc_v2);

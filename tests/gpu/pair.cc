@@ -1,6 +1,6 @@
-// Two processes share device memory: `give` allocates and passes handles, `take` opens them. In one slice the
-// second process finds the bytes of the first and is charged nothing. From another slice it is refused if the
-// library can tell.
+// Two processes share device memory: `give` allocates and passes handles, `take` opens them. In the same
+// slice the second process finds the bytes of the first and is charged nothing. In another slice it is
+// rejected if the library can detect this.
 //
 //   pair give SOCKET    allocates 64 MiB twice, waits for one `take`; exit status 0 after that has ended
 //   pair take SOCKET    prints {"ipc": ERROR, "descriptor": ERROR, "charged": BYTES} and exits 0, or 1 if

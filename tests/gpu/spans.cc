@@ -1,11 +1,11 @@
-// Launches kernels without waiting, and writes when the device began and ended each: the device's own clock,
-// which all programs of the device share. So the parts that several slices had of the device are known from
-// the device alone.
+// Launches kernels without waiting, and records when the device began and ended each, by the device's own
+// clock, which all programs on the device share. So the parts of the device that several slices had can be
+// determined from the device alone.
 //
-//   spans MICROSECONDS SECONDS FILE    FILE: a line "BEGIN END" per kernel, in ns of CLOCK_MONOTONIC
+//   spans MICROSECONDS SECONDS FILE    FILE gets a line "BEGIN END" per kernel, in ns of CLOCK_MONOTONIC
 //
-// Prints JSON: the number of kernels and the length of one. A kernel is one block that computes; it makes no
-// progress while another program has the device.
+// Prints the number of kernels and the length of one as JSON. A kernel is one block that computes, and makes
+// no progress while another program has the device.
 #include <time.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ constexpr size_t max_kernels = 1 << 18;
 
 struct Span {
   int64_t begin, end;
-  uint64_t value;  // Keeps the computation.
+  uint64_t value;  // Keeps the compiler from removing the computation.
 };
 
 int64_t now() {
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
     MUST(CU(cuMemcpyDtoH_v2)(&span, spans, sizeof span));
     return span;
   };
-  // The length of a turn and the offset of the two clocks: the best of several tries.
+  // Measures the length of a turn and the offset of the two clocks, as the best of several tries.
   double turn = INFINITY;
   int64_t closest = INT64_MAX, offset = 0;
   for (int i = 0; i < 10; ++i) {

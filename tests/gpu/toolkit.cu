@@ -1,6 +1,6 @@
-// A program of the CUDA runtime, linked statically as nvcc does by default. It fills memory by cudaMalloc, by
-// cudaMallocAsync and by a graph's memory node, each up to the runtime's own error, frees it, and fills it
-// again.
+// A program that uses the CUDA runtime, linked statically as by nvcc's default. It fills the memory with
+// cudaMalloc, with cudaMallocAsync and with a graph's memory node, each until the runtime returns an error,
+// frees it, and fills it again.
 #include <cstdio>
 #include <vector>
 
@@ -43,8 +43,12 @@ int main() {
   cudaMemcpy(&value, p, sizeof value, cudaMemcpyDeviceToHost);
   cudaFree(p);
   bool right = value == 42;
-  right = fill("cudaMalloc", [](void** q) { return cudaMalloc(q, piece); }, [](void* q) { cudaFree(q); }) && right;
-  right = fill("cudaMallocAsync", [](void** q) { return cudaMallocAsync(q, piece, 0); },
-               [](void* q) { cudaFreeAsync(q, 0); }) && right;
+  right = fill(
+              "cudaMalloc", [](void** q) { return cudaMalloc(q, piece); }, [](void* q) { cudaFree(q); }) &&
+          right;
+  right = fill(
+              "cudaMallocAsync", [](void** q) { return cudaMallocAsync(q, piece, 0); },
+              [](void* q) { cudaFreeAsync(q, 0); }) &&
+          right;
   return right ? 0 : 1;
 }

@@ -1,6 +1,6 @@
-// A program that first creates an adverse condition for a library inside it, and then uses the driver like
-// any other program. Each condition is one row of the table at the end. Prints "ok TOTAL" if it saw only the
-// slice and could allocate no byte beyond the quota; otherwise status 1 and a message.
+// A program that first creates an adverse condition for a library in it, and then uses the driver like any
+// other program. Each condition is a row of the table at the end. Prints "ok TOTAL" if it saw only the slice
+// and could not allocate a byte beyond the quota; otherwise prints a message and exits with status 1.
 //
 //   adverse_process NAME QUOTA_MIB [UID]
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ namespace {
 [[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vdprintf(2, format, arguments);  // Standard error may be closed; then only the status reports it.
+  vdprintf(2, format, arguments);  // If standard error is closed, only the status reports the failure.
   va_end(arguments);
   _exit(1);
 }
@@ -49,8 +49,9 @@ uint64_t quota = 0;
 const char* program = nullptr;
 char** words = nullptr;
 
-// Makes one context, a small and a large allocation. The quota is what is seen, and one byte beyond it is
-// refused. Returns the figures' sum, so that the compiler removes nothing.
+// Creates a context, a small and a large allocation. Checks that the quota is shown as the device's memory
+// and that one byte beyond it is rejected. Returns the sum of the figures, so that the compiler removes
+// nothing.
 void use_the_driver() {
   CUcontext context = nullptr;
   CUdeviceptr small = 0, large = 0, beyond = 0;
@@ -90,7 +91,7 @@ void plainly() { use_the_driver(); }
 
 void fork_before_init() { expect_well(forked(use_the_driver), "the child"), use_the_driver(); }
 
-// CUDA: a child of an initialised parent has no driver. The result must remain the driver's own.
+// In CUDA, a child of an initialised parent has no driver. The result must remain the driver's own.
 void fork_after_init() {
   use_the_driver();
   expect_well(forked([] {
@@ -116,7 +117,7 @@ void vfork_and_exec() {
   use_the_driver();
 }
 
-// Without libc's knowledge: no handler of pthread_atfork runs.
+// Forks without libc, so no handler of pthread_atfork runs.
 void raw_clone() {
   expect_well(static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr)) ?: (use_the_driver(), _exit(0), 0),
               "the clone");
@@ -140,13 +141,14 @@ void open_and_close() {
   use_the_driver();
 }
 
-// As daemons do; afterwards the library's socket and descriptors get the numbers 0 to 3.
+// Closes all descriptors, as daemons do. Afterwards the library's socket and descriptors get the numbers 0 to
+// 3.
 void close_everything() {
   for (int fd = 0; fd <= 1000; ++fd) close(fd);
   use_the_driver();
 }
 
-// The same after the initialisation. The driver's own descriptors stay open, because the driver needs them.
+// Closes all descriptors after the initialisation except the driver's own, which the driver needs.
 void close_all_but_the_drivers() {
   use_the_driver();
   char path[64], target[512];
@@ -160,7 +162,7 @@ void close_all_but_the_drivers() {
   use_the_driver();
 }
 
-// Refuses what Docker's default profile refuses, in the same way.
+// Rejects the same calls as Docker's default profile, in the same way.
 void seccomp() {
   constexpr int refused[] = {SYS_acct,
                              SYS_add_key,
@@ -251,7 +253,7 @@ void racing_threads() {
   use_the_driver();
 }
 
-// The program's own handlers and mask must be unchanged.
+// The program's own signal handlers and mask must be unchanged.
 void signals() {
   struct sigaction before[32], after[32];
   sigset_t mask_before, mask_after;

@@ -1,5 +1,5 @@
-// A minimal agent for tests of the guest library alone: one slice, one thread, the attach protocol of
-// wire/shm/FORMAT.md and the reclaiming of dead processes' lanes. A test can change any reply.
+// A minimal agent for tests of the guest library: one slice, one thread, the attach protocol of
+// wire/shm/FORMAT.md, and reclaiming of dead processes' lanes. A test can change any reply.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@
 
 namespace carve::test {
 
-// The pages of a slice, as an agent makes them.
+// The pages of a slice as an agent creates them.
 struct PageFiles {
   PageFiles();
   PageFiles(const PageFiles&) = delete;
   PageFiles& operator=(const PageFiles&) = delete;
   ~PageFiles();
 
-  int control_fd, report_fd, heartbeat_fd;  // The first and the last are read-only.
+  int control_fd, report_fd, heartbeat_fd;  // control_fd and heartbeat_fd are read-only.
   shm::Control* control;
   shm::Report* report;
   shm::Heartbeat* heartbeat;
@@ -35,7 +35,7 @@ struct Grant {
 
 class Agent {
  public:
-  // Changes each reply before it is sent; false: the connection is closed without one.
+  // Changes each reply before it is sent. If it returns false, the connection is closed without a reply.
   using Bend = std::function<bool(shm::AttachReply&)>;
 
   // Listens at `socket`, whose folder it makes and removes; at a new path if none is given.
@@ -47,10 +47,10 @@ class Agent {
   const std::string& socket() const { return socket_; }
   PageFiles pages;
 
-  // The number of attaches, and of live processes.
+  // Return the number of attaches and of live processes.
   int attaches();
   int living();
-  // Called when a process slot's process died, before its lanes are reclaimed.
+  // Called when a process with a slot has died, before its lanes are reclaimed.
   std::function<void(int pid)> on_death;
 
  private:

@@ -1,5 +1,5 @@
-// Checks the layering on the built files: the exports of the artefacts, their needed libraries, and their
-// glibc version. Reads the files with binutils, which every compiler installs.
+// Checks the layering of the built files: their exports, the libraries that they need, and their glibc
+// version. Reads the files with binutils, which every compiler installs.
 #include <gtest/gtest.h>
 #include <stdio.h>
 
@@ -50,7 +50,7 @@ std::string between(const std::string& text, char open, char close) {
   return from == std::string::npos || to == std::string::npos ? "" : text.substr(from + 1, to - from - 1);
 }
 
-TEST(Artefact, exports_its_hooks_and_nothing_else) {
+TEST(Artefact, exports_only_its_hooks) {
   for (const Artefact& a : artefacts) {
     std::set<std::string> expected, found;
     if (a.cuda)
@@ -64,7 +64,7 @@ TEST(Artefact, exports_its_hooks_and_nothing_else) {
   }
 }
 
-TEST(Artefact, needs_libc_and_a_shim_the_driver_beneath_it) {
+TEST(Artefact, needs_only_libc_and_for_a_shim_the_driver) {
   for (const Artefact& a : artefacts) {
     std::set<std::string> needed;
     std::string soname;
@@ -92,8 +92,8 @@ TEST(Artefact, loads_on_glibc_2_28) {
   }
 }
 
-// No constructor runs in the user's process, except for one of a shim, which hides names that its driver lacks. No data of the
-// library is written before a hook is called.
+// No constructor runs in the user's process, except that of a shim, which hides names that its driver lacks.
+// No data of the library is written before a hook is called.
 TEST(Artefact, runs_nothing_when_it_is_loaded) {
   for (const Artefact& a : artefacts) {
     const bool is_shim = std::string(a.file).find("/shim/") != std::string::npos;

@@ -1,4 +1,4 @@
-// A library that links the driver, for escape.cc: opened with RTLD_DEEPBIND, its own scope precedes preloaded
+// A library that links the driver, for escape.cc. Opened with RTLD_DEEPBIND, its own scope precedes preloaded
 // libraries.
 #include "abi/cuda.h"
 

@@ -1,7 +1,7 @@
-// A program that bypasses a preloaded library and takes device memory, in the ways that glibc allows.
+// A program that bypasses a preloaded library in the ways that glibc allows, and allocates device memory.
 //
 //   escape WAY MIB SECONDS [DEVICE]
-//                            With DEVICE it attaches first, and then takes the memory of that device of the machine.
+//                            With DEVICE it attaches first and then allocates on that device of the machine.
 //                            WAY: plain (dlopen and dlsym, no bypass), dlmopen (a namespace of its
 //                            own), dlvsym (libc's own dlsym, found by its version), deepbind (a library whose
 //                            own scope goes first; ESCAPE_DEEPBOUND names it)
@@ -50,7 +50,7 @@ bool find_driver(const char* way, Driver& driver) {
   return bind(driver, [&](const char* name) { return dlsym(library, name); });
 }
 
-// Becomes a process that holds a context on the slice's own device.
+// Makes this process hold a context on the slice's own device.
 bool attach() {
   Driver hooked{};
   CUcontext context = nullptr;

@@ -1,5 +1,6 @@
-// A static program that takes memory of a simulated device without libcuda, as a program on a real machine
-// could with /dev/nvidia0. No library can be loaded into it, and it makes no call to intercept.
+// A static program that allocates memory on a simulated device without libcuda, as a program on a real
+// machine could with /dev/nvidia0. No library can be loaded into it, and it makes no call that could be
+// intercepted.
 //
 //   escape_raw MIB SECONDS
 #include <unistd.h>

@@ -1,12 +1,13 @@
-// A library that defines the driver's names itself and loads the driver at the first call, as TensorFlow does. (A preloaded library's
-// names come first.) lazy_total() returns what cuDeviceTotalMem reports for device 0, or minus the first error.
+// A library that defines the driver's names itself and loads the driver at the first call, like TensorFlow.
+// (The names of a preloaded library come first.) lazy_total() returns the result of cuDeviceTotalMem for
+// device 0, or minus the first error.
 #include <dlfcn.h>
 
 #include "abi/cuda.h"
 
 namespace {
 
-// CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND stands for a driver that cannot be loaded.
+// CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND means that the driver cannot be loaded.
 template <class Entry, class... A>
 CUresult forward(Entry, const char* name, A... a) {
   static void* const library = dlopen("libcuda.so.1", RTLD_LAZY);

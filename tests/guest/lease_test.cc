@@ -1,5 +1,5 @@
-// Leases in real processes: the real preload over the simulated device, under an arbiter that opens and
-// closes the gate in the test's pattern.
+// Tests leases in real processes: the real preload over the simulated device, under an arbiter that opens and
+// closes the gate in a pattern that the test defines.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
-// One simulated A10, created for each test.
+// A simulated A10 that is created for each test.
 struct Device {
   std::string folder = [] {
     char name[] = "/tmp/carve-lease-XXXXXX";
@@ -45,7 +45,7 @@ struct Device {
   ~Device() { Child({"rm", "-rf", folder}, {}).wait(); }
 };
 
-// The work in flight of a slice, as an arbiter reads it.
+// The work in flight of a slice as an arbiter reads it.
 struct Seen {
   uint64_t in_flight = 0;  // Estimated ns.
   uint64_t submitted = 0;
@@ -118,13 +118,13 @@ bool soon(Arbiter& arbiter, Condition condition) {
   return condition();
 }
 
-// Returns a figure of carve-load's JSON.
+// Returns a figure from carve-load's JSON.
 uint64_t figure(const std::string& json, const std::string& name) {
   const size_t at = json.find("\"" + name + "\":");
   return at == std::string::npos ? 0 : std::stoull(json.substr(at + name.size() + 3));
 }
 
-// Opens the gate for 6 ms of each 20 until `done`; sums the time in which it was open.
+// Opens the gate for 6 ms of each 20 ms until `done`, and sums the time during which it was open.
 struct Wave {
   uint64_t open = 0, begin = now_ns(), rounds = 0, drained = 0;
 
@@ -150,13 +150,14 @@ struct Wave {
 struct Shape {
   const char* name;
   std::vector<std::string> arguments;
-  bool overlaps = false;  // The device runs kernels of several streams at once, so their sum is meaningless.
+  bool overlaps = false;  // Kernels of several streams overlap, so their sum has no meaning.
 };
 
 class Leases : public testing::TestWithParam<Shape> {};
 
-// A program gets the time in which its gate is open, and its work in flight at the closing ends soon.
-TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
+// A program gets the time during which its gate is open, and its work in flight ends soon after the gate
+// closes.
+TEST_P(Leases, limit_a_program_to_the_time_in_which_its_gate_is_open) {
   const Device device;
   Arbiter arbiter(device);
   arbiter.set(shm::GateState::closed, 0);
@@ -177,12 +178,12 @@ TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   ASSERT_NE(figure(json, "elapsed_ns"), 0u) << json;
   const double got =
       static_cast<double>(figure(json, "kernel_ns")) / static_cast<double>(figure(json, "elapsed_ns"));
-  // Each window of 6 ms may be followed by work up to the in-flight limit and by one kernel.
+  // Each window of 6 ms may be followed by work up to the in-flight limit and by one more kernel.
   if (!GetParam().overlaps) {
     EXPECT_LT(got, wave.share() * 1.3 + 0.03) << json;
   }
   EXPECT_GT(got, wave.share() * 0.15) << json;
-  EXPECT_GE(wave.drained * 2, wave.rounds) << "nothing is in flight at the end of 14 ms closed";
+  EXPECT_GE(wave.drained * 2, wave.rounds) << "nothing is in flight after the gate was closed for 14 ms";
   EXPECT_GT(arbiter.work().thread[0].waited, 100 * ms);
   EXPECT_EQ(arbiter.work().fence_kind, static_cast<uint32_t>(shm::FenceKind::memory));
 }
@@ -196,7 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"of_graphs", {"--kernels", "20us", "--graphs"}}),
     [](const auto& p) { return p.param.name; });
 
-// Sixteen threads with four streams each, graphs, captures, forks: all of it ends, and leaves no work behind.
+// Sixteen threads with four streams each, graphs, captures and forks: all of it must end and leave no work
+// behind.
 TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_closes) {
   const Device device;
   Arbiter arbiter(device);
@@ -220,7 +222,7 @@ TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_c
   }
 }
 
-TEST(Storm, under_a_lease_without_an_end_never_waits) {
+TEST(Storm, never_waits_under_a_lease_without_an_end) {
   const Device device;
   Arbiter arbiter(device);
   arbiter.set(shm::GateState::lease, UINT64_MAX);
@@ -231,8 +233,8 @@ TEST(Storm, under_a_lease_without_an_end_never_waits) {
   for (const shm::ThreadWork& line : arbiter.work().thread) EXPECT_EQ(line.waited, 0u);
 }
 
-// Whatever a killed process left in its slot, the next process in it works.
-TEST(Kill, anywhere_among_launches_leaves_a_slot_that_the_next_process_can_use) {
+// Whatever a killed process left in its slot, the next process can use it.
+TEST(Kill, at_any_launch_leaves_a_slot_that_the_next_process_can_use) {
   const Device device;
   Arbiter arbiter(device);
   arbiter.set(shm::GateState::lease, Wave::bound);
@@ -252,12 +254,12 @@ TEST(Kill, anywhere_among_launches_leaves_a_slot_that_the_next_process_can_use) 
   EXPECT_EQ(said.substr(0, 3), "ok ");
 }
 
-TEST(Agent, that_falls_silent_leaves_its_slices_to_the_timetable) {
+TEST(Agent, leaves_its_slices_to_the_timetable_when_it_stops_responding) {
   const Device device;
   Arbiter arbiter(device);
   arbiter.set(shm::GateState::closed, 0);
   arbiter.pages().heartbeat->monotonic_ns = 1;
-  // A window of 5 ms in each 20.
+  // A window of 5 ms in each 20 ms.
   arbiter.control().fallback_period = 20 * ms;
   arbiter.control().fallback_length = 5 * ms;
   Child child = arbiter.start({CARVE_LOAD, "--kernels", "200us", "--no-sync", "--seconds", "1"});

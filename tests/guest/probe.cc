@@ -1,10 +1,10 @@
-// A library that looks names up on its own behalf.
+// A library that looks up names on its own behalf.
 #include <dlfcn.h>
 
 #pragma GCC visibility push(default)
 extern "C" int carve_probe() { return 2; }
 extern "C" int only_in_probe() { return 3; }
-// Not tail calls: dlsym must read a return address in this library.
+// Not tail calls, because dlsym must find a return address in this library.
 extern "C" void* next_of(const char* name) {
   void* volatile found = dlsym(RTLD_NEXT, name);
   return found;

@@ -1,4 +1,5 @@
-// The real preload in real processes, over the stand-in and the simulated driver, under the minimal agent.
+// Tests the real preload in real processes, over the stand-in and the simulated driver, under the minimal
+// agent.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ const bool long_run = [] {
   return wish != nullptr && *wish != 0;
 }();
 
-// The drivers that a program may find: the folder of libcuda.so.1, the devices, and the environment.
+// A driver that a program may find: the folder of libcuda.so.1, the devices, and the environment.
 struct Driver {
   std::string libraries;
   std::vector<std::vector<uint8_t>> uuids;
@@ -49,7 +50,8 @@ std::vector<std::string> hooked(const Driver& d, const std::string& socket) {
   return e;
 }
 
-// A sanitized simulated driver cannot be loaded into a plain program: those tests run in the other presets.
+// A sanitized simulated driver cannot be loaded into a plain program, so those tests run in the other
+// presets.
 #ifdef SANITIZED
 constexpr bool no_simulation = true;
 #else
@@ -58,7 +60,8 @@ constexpr bool no_simulation = false;
 constexpr const char* because =
     "the simulated driver is sanitized here and cannot be loaded into a plain program";
 
-// Two simulated A10 with a driver's names and versions ("470"; "" for all names), made once for all tests.
+// Returns two simulated A10 with a driver's names and versions ("470", or "" for all names), created once for
+// all tests.
 const Driver& simulated(const std::string& driver) {
   static std::map<std::string, Driver> made;
   static char folder[] = "/tmp/carve-simset-XXXXXX";
@@ -82,7 +85,7 @@ const Driver& simulated(const std::string& driver) {
   return made[driver] = std::move(d);
 }
 
-// Runs over the simulated driver with all names, and over the oldest and the newest of those whose names
+// Runs with the simulated driver that has all names, and with the oldest and the newest of those whose names
 // tests/nvidia compares with NVIDIA's.
 class Simulated : public testing::TestWithParam<const char*> {
  protected:
@@ -134,9 +137,9 @@ class UsageRecord {
   uint64_t* words_;
 };
 
-// The stand-in counts exactly, so this test proves that no byte exceeds the quota: contexts and allocations
-// of sixteen processes that race for the last blocks.
-TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
+// The stand-in counts exactly, so this test proves that no byte exceeds the quota while the contexts and
+// allocations of sixteen processes race for the last blocks.
+TEST(Quota, is_never_exceeded_by_sixteen_racing_processes) {
   constexpr uint64_t context = 3 * MiB, quota = 16 * context + 101 * MiB + 512;
   constexpr int processes = 16;
   UsageRecord usage;
@@ -146,7 +149,7 @@ TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
   Agent agent({{driver.uuids[0], quota, context}});
   std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < processes; ++i) {
-    // Blocks of different sizes, small and large.
+    // Blocks of different sizes, both small and large.
     const std::string piece = std::to_string(i % 3 == 0 ? 700'000 : i % 3 == 1 ? 2 * MiB : 5 * MiB - 3);
     children.push_back(std::make_unique<Child>(std::vector<std::string>{PROGRAM, "race", "200", piece},
                                                hooked(driver, agent.socket())));
@@ -162,12 +165,12 @@ TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
   EXPECT_EQ(usage.now(), 0u);
   ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
   EXPECT_EQ(used(agent), 0u);
-  // And no byte of the quota stays unusable.
+  // No byte of the quota remains unusable.
   Child after({PROGRAM, "fill", "512"}, hooked(driver, agent.socket()));
   EXPECT_EQ(after.line(), std::to_string(quota - context));
 }
 
-TEST_P(Simulated, quota_holds) {
+TEST_P(Simulated, quota_is_enforced) {
   constexpr uint64_t context = 256 * MiB, quota = 4 * context + 600 * MiB;
   Agent agent({{driver().uuids[0], quota, context}});
   std::vector<std::unique_ptr<Child>> children;
@@ -183,7 +186,7 @@ TEST_P(Simulated, quota_holds) {
   EXPECT_LE(used(agent), quota);
 }
 
-TEST_P(Simulated, quota_is_what_a_program_sees_as_its_device) {
+TEST_P(Simulated, quota_is_shown_to_a_program_as_its_device) {
   Agent agent({{driver().uuids[0], 2048 * MiB, 256 * MiB}});
   Child child({PROGRAM, "info"}, hooked(driver(), agent.socket()));
   EXPECT_EQ(child.line(),
@@ -191,10 +194,10 @@ TEST_P(Simulated, quota_is_what_a_program_sees_as_its_device) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST_P(Simulated, monitor_inside_a_slice_sees_the_slice_and_itself) {
+TEST_P(Simulated, monitor_in_a_slice_sees_only_the_slice_and_itself) {
   Agent agent({{driver().uuids[1], 2048 * MiB, 256 * MiB}});
   Child neighbour({PROGRAM, "hold", "104857600"},
-                  plain(driver()));  // On the other device, outside of any slice.
+                  plain(driver()));  // On the other device, outside of slices.
   EXPECT_EQ(neighbour.line(), "held");
   auto environment = hooked(driver(), agent.socket());
   environment.push_back("CUDA_VISIBLE_DEVICES=0");
@@ -224,9 +227,9 @@ std::vector<std::string> ffmpeg(const std::string& size) {
           "-"};
 }
 
-// Debian's ffmpeg: every entry is fetched with dlsym, and cuCtxCreate makes two contexts, one for the device
-// that the command line names and one for the upload filter.
-TEST_P(Simulated, ffmpeg_with_cuda_filters_stays_inside_a_quota) {
+// Debian's ffmpeg looks up every entry with dlsym, and cuCtxCreate creates two contexts, one for the device
+// on the command line and one for the upload filter.
+TEST_P(Simulated, ffmpeg_with_cuda_filters_stays_within_a_quota) {
   if (access("/usr/bin/ffmpeg", X_OK) != 0) GTEST_SKIP() << "ffmpeg is not installed: apt-get install ffmpeg";
   Agent agent({{driver().uuids[0], 520 * MiB, 256 * MiB}});
   Child fits(ffmpeg("320x180"), hooked(driver(), agent.socket()));
@@ -239,9 +242,9 @@ TEST_P(Simulated, ffmpeg_with_cuda_filters_stays_inside_a_quota) {
   EXPECT_EQ(Child(ffmpeg("4096x4096"), plain(driver())).wait(), 0) << "without a quota it runs";
 }
 
-TEST_P(Simulated, quota_of_a_slice_on_the_second_device_is_that_of_the_drivers_device_0) {
+TEST_P(Simulated, quota_of_a_slice_on_the_second_device_is_shown_as_device_0) {
   Agent agent({{driver().uuids[1], 2048 * MiB, 256 * MiB}});
-  Child child({PROGRAM, "info"}, hooked(driver(), agent.socket()));  // No CUDA_VISIBLE_DEVICES.
+  Child child({PROGRAM, "info"}, hooked(driver(), agent.socket()));  // Without CUDA_VISIBLE_DEVICES.
   EXPECT_EQ(child.line(),
             std::to_string(1792 * MiB) + " " + std::to_string(2048 * MiB) + " " + std::to_string(2048 * MiB));
   EXPECT_EQ(child.wait(), 0);
@@ -250,8 +253,8 @@ TEST_P(Simulated, quota_of_a_slice_on_the_second_device_is_that_of_the_drivers_d
 uint64_t spilled(const Agent& agent) { return shm::in_use(agent.pages.report->spill, 0).bytes; }
 
 // Sixteen processes of two slices on one device, each slice with spill, are killed at random while they
-// charge, release, spill and export. A kill never makes a surviving process wait. No call of theirs sleeps,
-// or spins for the 5 ms that it may take until the dead process's bytes are released.
+// charge, release, spill and export. A kill must never make a surviving process wait: no call sleeps, or
+// spins for the 5 ms that it may take until the dead process's bytes are released.
 TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   const Driver driver = standin();
   constexpr uint64_t context = 2 * MiB, quota = 8 * context + 40 * MiB, spill = 20 * MiB;
@@ -285,8 +288,8 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
     c->wait();
   }
   EXPECT_GT(patience.word(0), 1000u) << "calls";
-  // A shared machine stalls sometimes. A lock left behind would stop seven siblings at every other kill.
-  // In a build with delays the holder of a lock sleeps, and its siblings wait.
+  // A shared machine may stall sometimes, but a lock left behind would stop seven siblings at every other
+  // kill. In a build with injected delays, the holder of a lock sleeps and its siblings wait.
 #ifndef DELAYED
   EXPECT_LE(patience.word(1), rounds / 10u) << "calls that slept";
   EXPECT_LE(patience.word(2), rounds / 10u) << "calls that spun for 5 ms";
@@ -300,7 +303,7 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   }
 }
 
-// Returns the state of /proc/PID/stat: 'T' if the process stopped itself.
+// Returns the state in /proc/PID/stat: 'T' if the process stopped itself.
 char state_of(pid_t pid) {
   char state = 0;
   FILE* f = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
@@ -310,15 +313,15 @@ char state_of(pid_t pid) {
   return state;
 }
 
-// Lets a traced process make one step. Returns false if it stopped for another reason.
+// Lets a traced process execute one instruction. Returns false if it stopped for another reason.
 bool one_instruction(pid_t pid) {
   int status = 0;
   return ptrace(PTRACE_SINGLESTEP, pid, nullptr, nullptr) == 0 && waitpid(pid, &status, __WALL) == pid &&
          WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
 }
 
-// Every instruction of the library on one thread's path: a tracer lets the program execute n instructions of
-// a few calls that charge, export, spill and release, and kills it there.
+// Tests every instruction of the library on one thread's path: a tracer lets the program execute n
+// instructions of a few calls that charge, export, spill and release memory, and kills it there.
 TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
   const Driver driver = standin();
   constexpr uint64_t context = MiB, quota = 40 * MiB;
@@ -330,7 +333,7 @@ TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
   std::mt19937 random(7);
   int kills = 0;
   bool ended = false;
-  // All instructions in the long form; in the short form a random stride of about 97.
+  // Tests all instructions in the long form, and every 97th on average in the short form.
   for (int n = 0; !ended; n += long_run ? 1 : 1 + static_cast<int>(random() % 193)) {
     Child child({PROGRAM, "walk"}, hooked(driver, agent.socket()));
     ASSERT_EQ(child.line(), "begin");
@@ -351,8 +354,8 @@ TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
 }
 
 // A process of the slice overwrites the pages that all its processes share. The results are wrong figures and
-// refusals, but no process crashes, hangs or gets an error other than "out of memory".
-TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_no_process) {
+// rejections, but no process may crash, hang or get an error other than "out of memory".
+TEST(Report, full_of_random_bytes_harms_only_its_slice_and_crashes_no_process) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
   std::vector<std::unique_ptr<Child>> children;
@@ -363,7 +366,7 @@ TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_no_process) {
   ASSERT_TRUE(soon([&] { return agent.living() == 3; }));
   std::mt19937_64 random(5);
   auto* words = reinterpret_cast<uint64_t*>(agent.pages.report);
-  // Behind the header, which a process checks once, when it attaches.
+  // After the header, which a process checks only when it attaches.
   constexpr size_t busy = (4096 + 8 * sizeof(shm::ReportProcess)) / 8;  // The budgets and the first slots.
   for (int round = 0; round < (long_run ? 20'000 : 150); ++round) {
     for (int i = 0; i < 500; ++i)
@@ -375,10 +378,10 @@ TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_no_process) {
     c->kill();
     EXPECT_EQ(c->wait(), 128 + SIGKILL) << "the process ended before it was killed";
   }
-  EXPECT_TRUE(soon([&] { return agent.living() == 0; })) << "the agent got stuck on a scribbled page";
+  EXPECT_TRUE(soon([&] { return agent.living() == 0; })) << "the agent got stuck on an overwritten page";
 }
 
-TEST(Fork, gives_the_child_a_slot_of_its_own_and_leaves_the_parents_charges_alone) {
+TEST(Fork, gives_the_child_its_own_slot_and_does_not_change_the_parents_charges) {
   const Driver driver = standin();
   constexpr uint64_t context = MiB;
   Agent agent({{driver.uuids[0], 64 * MiB, context}});
@@ -396,7 +399,7 @@ TEST(Fork, gives_the_child_a_slot_of_its_own_and_leaves_the_parents_charges_alon
   EXPECT_EQ(used(agent), 0u);
 }
 
-TEST_P(Simulated, fork_leaves_the_parent_as_it_was) {
+TEST_P(Simulated, fork_does_not_change_the_parent) {
   constexpr uint64_t context = 256 * MiB;
   Agent agent({{driver().uuids[0], 1024 * MiB, context}});
   Child child({PROGRAM, "forks"}, hooked(driver(), agent.socket()));
@@ -408,7 +411,7 @@ TEST_P(Simulated, fork_leaves_the_parent_as_it_was) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(Fork, in_the_middle_of_other_threads_calls_leaves_no_lock_in_the_child) {
+TEST(Fork, during_calls_of_other_threads_leaves_no_lock_in_the_child) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
   Child child({PROGRAM, "fork-storm", long_run ? "3000" : "200"}, hooked(driver, agent.socket()));
@@ -418,7 +421,7 @@ TEST(Fork, in_the_middle_of_other_threads_calls_leaves_no_lock_in_the_child) {
   EXPECT_EQ(used(agent), 0u);
 }
 
-TEST(Exec, starts_over_with_nothing_charged) {
+TEST(Exec, starts_again_with_no_charges) {
   const Driver driver = standin();
   constexpr uint64_t context = MiB;
   Agent agent({{driver.uuids[0], 64 * MiB, context}});
@@ -429,7 +432,7 @@ TEST(Exec, starts_over_with_nothing_charged) {
   EXPECT_EQ(used(agent), context + 2 * MiB);
 }
 
-TEST(Attach, happens_once_however_many_threads_race_to_it) {
+TEST(Attach, happens_once_even_if_many_threads_race) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, 0}});
   Child child({PROGRAM, "threads"}, hooked(driver, agent.socket()));
@@ -445,7 +448,7 @@ TEST(Attach, leaves_no_descriptor_open) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(Attach, of_a_process_that_is_no_slice_leaves_it_alone) {
+TEST(Attach, does_not_affect_a_process_that_is_in_no_slice) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [](shm::AttachReply& r) {
     r.status = shm::AttachStatus::not_in_slice;
@@ -456,7 +459,7 @@ TEST(Attach, of_a_process_that_is_no_slice_leaves_it_alone) {
   EXPECT_EQ(child.line(), native + " " + native + " " + native);
 }
 
-TEST(Attach, refused_is_system_not_ready) {
+TEST(Attach, returns_system_not_ready_if_refused) {
   const Driver driver = standin();
   for (const auto status : {shm::AttachStatus::wrong_layout, shm::AttachStatus::no_slot}) {
     Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [=](shm::AttachReply& r) {
@@ -474,15 +477,15 @@ TEST(Attach, waits_for_an_agent_that_is_starting) {
   std::atomic<int> asked{0};
   Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [&](shm::AttachReply& r) {
     if (++asked < 4) r.status = shm::AttachStatus::try_again;
-    return asked != 4;  // And one connection that just ends.
+    return asked != 4;  // One connection is just closed.
   });
   Child child({PROGRAM, "init"}, hooked(driver, agent.socket()));
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(asked, 5);
 }
 
-// The preload if a socket is named, and the shim always.
-TEST(Attach, gives_up_after_thirty_seconds_and_refuses) {
+// Applies to the preload if a socket is named, and always to the shim.
+TEST(Attach, gives_up_after_thirty_seconds_and_fails) {
   const Driver driver = standin();
   const time_t before = time(nullptr);
   Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-no-agent"));
@@ -492,7 +495,7 @@ TEST(Attach, gives_up_after_thirty_seconds_and_refuses) {
   EXPECT_GE(time(nullptr) - before, 29);
 }
 
-TEST(Attach, without_any_sign_of_an_agent_leaves_the_program_alone) {
+TEST(Attach, does_not_affect_a_program_if_there_is_no_sign_of_an_agent) {
   Driver driver = standin();
   driver.environment.push_back(std::string("LD_PRELOAD=") + PRELOAD);
   if (access("/run/carve/carved.sock.attach", F_OK) == 0) GTEST_SKIP() << "this machine has an agent";
@@ -501,7 +504,7 @@ TEST(Attach, without_any_sign_of_an_agent_leaves_the_program_alone) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(Lookups, are_the_same_with_and_without_the_preload_but_for_our_hooks) {
+TEST(Lookups, are_the_same_with_and_without_the_preload_except_for_hooks) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, 0}});
   for (const auto& environment : {plain(driver), hooked(driver, agent.socket())}) {
@@ -511,7 +514,7 @@ TEST(Lookups, are_the_same_with_and_without_the_preload_but_for_our_hooks) {
   }
 }
 
-TEST(Shim, is_the_driver_as_far_as_a_program_can_see) {
+TEST(Shim, is_indistinguishable_from_the_driver_for_a_program) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, 8 * MiB}}, {}, SHIM_SOCKET);
   // The environment is ignored: neither another socket nor a higher limit has an effect.
@@ -528,7 +531,7 @@ TEST(Shim, is_the_driver_as_far_as_a_program_can_see) {
   EXPECT_EQ(lookups.wait(), 0);
 }
 
-TEST(Hint, of_the_environment_lowers_what_the_program_sees) {
+TEST(Hint, in_the_environment_lowers_what_the_program_sees) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, 8 * MiB}});
   auto environment = hooked(driver, agent.socket());
@@ -538,7 +541,7 @@ TEST(Hint, of_the_environment_lowers_what_the_program_sees) {
             std::to_string(24 * MiB) + " " + std::to_string(32 * MiB) + " " + std::to_string(32 * MiB));
 }
 
-TEST(Bystanders, run_as_if_nothing_were_there) {
+TEST(Bystanders, run_as_if_the_library_were_not_there) {
   const Driver driver = standin();
   const auto environment = hooked(driver, "/tmp/carve-no-agent");
   Child bash({"bash", "-c", "echo $((6 * 7)); exit 3"}, environment);

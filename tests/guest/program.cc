@@ -1,6 +1,6 @@
-// A plain user's program: it opens libcuda.so.1, fetches what it needs with dlsym, and does what its first
-// argument says. It does not use Carve. Exit status 0: all results are as the driver promises; 1: a call
-// failed, its number is printed; 2: a result is wrong, the line is printed.
+// A program as users write it: it opens libcuda.so.1, looks up what it needs with dlsym, and does what its
+// first argument selects. It does not use Carve. The exit status is 0 if all results are as the driver
+// promises; 1 if a call failed, whose error is printed; and 2 if a result is wrong, whose line is printed.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ void must(CUresult result) {
   exit(1);
 }
 
-// `patient`: siblings may have taken all memory, even that for a context; then retry.
+// With `patient`, retries while siblings have taken all memory, even that for a context.
 void start(bool patient = false) {
   must(CU(cuInit)(0));
   CUcontext context = nullptr;
@@ -95,7 +95,7 @@ int uuids() {
   return 0;
 }
 
-// Allocates blocks until refused and frees all, repeatedly, together with its siblings.
+// Repeatedly allocates blocks until an allocation fails and frees all of them, together with its siblings.
 int race(int rounds, size_t piece) {
   start(true);
   auto* allocate = CU(cuMemAlloc_v2);
@@ -118,9 +118,9 @@ int race(int rounds, size_t piece) {
   return 0;
 }
 
-// Detects whether a call made this thread wait, in a way that neither a busy machine nor a kill hides: the
-// call slept, or used 5 ms of CPU time, which waiting by spinning costs. CHURN_WITNESS names a file of three
-// counts that all such programs raise: calls, calls that slept, calls that spun.
+// Detects whether a call made this thread wait, in a way that neither a busy machine nor a kill can hide: the
+// call slept, or it used 5 ms of CPU time, which spinning costs. CHURN_WITNESS names a file with three counts
+// that all such programs increment: calls, calls that slept, and calls that spun.
 class Patience {
  public:
   Patience() {
@@ -158,7 +158,7 @@ class Patience {
   std::atomic<uint64_t>* counts_ = nullptr;
 };
 
-// Allocates and frees at random until it is killed; now and then it exports a block.
+// Randomly allocates and frees until it is killed. Now and then it exports a block.
 int churn(unsigned seed) {
   start(true);
   auto* allocate = CU(cuMemAlloc_v2);
@@ -183,7 +183,7 @@ int churn(unsigned seed) {
   }
 }
 
-// For a tracer: between two stops of its own, a few calls that write each of the shared tables.
+// For a tracer: makes a few calls that write each of the shared tables, between two stops.
 int walk() {
   start();
   auto* allocate = CU(cuMemAlloc_v2);
@@ -213,7 +213,7 @@ int hold(size_t bytes) {
   return read(0, &c, 1) < 0;
 }
 
-// Allocates blocks until refused, prints the sum of their bytes and waits.
+// Allocates blocks until an allocation fails, prints the sum of their bytes and waits.
 int fill(size_t piece) {
   start();
   size_t got = 0;
@@ -229,8 +229,9 @@ int fill(size_t piece) {
   return read(0, &c, 1) < 0;
 }
 
-// Counts in the device's memory until it is killed, and writes the count into a file: each step reads the
-// device's number, which must be that of the step before, and asks for more memory than there is, in vain.
+// Counts in the device's memory until it is killed, and writes the count to a file. Each step reads the
+// device's number, which must be that of the previous step, and requests more memory than there is, which
+// must fail.
 int count(const char* file, size_t bytes, size_t too_many) {
   start();
   auto* allocate = CU(cuMemAlloc_v2);
@@ -263,7 +264,7 @@ int info() {
   return 0;
 }
 
-// Prints what a monitor prints that also computes: devices, bytes, and the processes that it sees.
+// Prints what a monitor shows that also computes: devices, bytes, and the processes that it sees.
 int monitor() {
   start();
   CUdeviceptr p = 0;
@@ -292,7 +293,7 @@ int monitor() {
   return 0;
 }
 
-// Holds memory and forks. The child makes its own calls; then the parent continues.
+// Holds memory and forks. The child makes its own calls before the parent continues.
 int forks() {
   start();
   CUdeviceptr p = 0;
@@ -300,7 +301,7 @@ int forks() {
   auto* allocate = CU(cuMemAlloc_v2);
   const pid_t child = fork();
   if (child == 0) {
-    // The stand-in lets a child allocate; NVIDIA's driver and the simulated one return NOT_INITIALIZED.
+    // The stand-in lets a child allocate; NVIDIA's driver and the simulated driver return NOT_INITIALIZED.
     CUdeviceptr q = 0;
     const CUresult result = allocate(&q, 2 << 20);
     EXPECT(result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_INITIALIZED);
@@ -318,7 +319,7 @@ int forks() {
   return read(0, &c, 1) < 0;
 }
 
-// Threads allocate without pause while the process forks: a lock that they held must be free in the child.
+// Threads allocate continuously while the process forks. A lock that they held must be free in the child.
 int fork_storm(int forks_) {
   start();
   auto* allocate = CU(cuMemAlloc_v2);
@@ -398,15 +399,15 @@ std::string home_of(void* function) {
 
 }  // namespace
 
-// Defined here and in libprobe.so, whose next_probe() looks up the definition behind its own: there is none.
-// A dlsym that loses the caller finds libprobe's.
+// Defined here and in libprobe.so. libprobe.so's next_probe() looks up the next definition after its own,
+// which does not exist. A dlsym that does not know its caller would find libprobe's.
 extern "C" int carve_probe() { return 1; }
 
 namespace {
 
 int lookups(const char* probe_library) {
   const bool preloaded = getenv("LD_PRELOAD") != nullptr;
-  EXPECT(dlsym(RTLD_DEFAULT, "cuInit") == nullptr);  // No driver yet: the name does not exist.
+  EXPECT(dlsym(RTLD_DEFAULT, "cuInit") == nullptr);  // The driver is not loaded, so the name does not exist.
   EXPECT(dlsym(RTLD_NEXT, "cuMemAlloc_v2") == nullptr);
   EXPECT(dlsym(RTLD_DEFAULT, "curl_easy_init") == nullptr);
   EXPECT(dlerror() != nullptr);
@@ -419,7 +420,7 @@ int lookups(const char* probe_library) {
   EXPECT(any("carve_probe") == reinterpret_cast<void*>(&carve_probe));
   EXPECT(any("only_in_probe") != nullptr);
 
-  // The driver's own addresses, without any hook.
+  // The driver's own addresses without any hook.
   must(CU(cuInit)(0));
   void* hook = dlsym(library(), "cuMemAlloc_v2");
   EXPECT((home_of(hook).find("libcarve.so") != std::string::npos) == preloaded);
@@ -430,7 +431,7 @@ int lookups(const char* probe_library) {
   EXPECT(exchanged == hook);
   must(CU(cuGetProcAddress_v2)("cuDeviceGetAttribute", &exchanged, 12000, 0, nullptr));
   EXPECT(exchanged == dlsym(library(), "cuDeviceGetAttribute"));
-  // dlvsym bypasses a preload; the agent's audit finds it (docs: what a preload does not cover).
+  // dlvsym bypasses a preload, but the agent's audit finds it (documented as not covered by the preload).
   EXPECT(home_of(dlvsym(RTLD_NEXT, "malloc", "GLIBC_2.2.5")).find("libc.so") != std::string::npos);
   return 0;
 }

@@ -1,13 +1,14 @@
-// One user's program per way of taking device memory (docs/coverage.md). Each fills the device until it is
-// refused, takes the rest in blocks of 2 MiB, frees all, and fills again. It does not use Carve.
+// A user's program for each way of allocating device memory (docs/coverage.md). It fills the device until an
+// allocation fails, allocates the rest in blocks of 2 MiB, frees everything, and fills it again. It does not
+// use Carve.
 //
 //   guest_rows KIND    prints one line of JSON: the number of blocks of both fills, the errors that ended
 //   them,
 //                      and the free bytes before each
 //   guest_rows         lists the kinds
 //
-// Exit status 0: as the driver promises, 1: a call failed that should not, 77: this device does not support
-// it.
+// The exit status is 0 if all is as the driver promises, 1 if a call failed that should not, and 77 if this
+// device does not support the kind.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ void must_at(CUresult result, int line) {
 }
 #define MUST(call) must_at(call, __LINE__)
 
-// What one fill took; these are called in reverse order to free it.
+// A block that a fill allocated. Blocks are freed in reverse order.
 struct Piece {
   uint64_t a = 0, b = 0;
 };
@@ -54,10 +55,10 @@ CUstream stream = nullptr;
 
 struct Row {
   const char* name;
-  size_t bytes;  // Of one block, as requested.
+  size_t bytes;  // Requested bytes of one block.
   CUresult (*take)(Piece&);
   void (*drop)(const Piece&);
-  void (*settle)();  // Called after all were freed; may be null.
+  void (*settle)();  // Called after all blocks were freed; may be null.
 };
 
 void free_linear(const Piece& p) { MUST(CU(cuMemFree_v2)(p.a)); }
@@ -94,7 +95,7 @@ CUresult create(Piece& p, size_t bytes, CUmemAllocationHandleType type = CU_MEM_
   return result;
 }
 
-// The handle is released at once: only the mapping keeps the memory.
+// Releases the handle immediately, so that only the mapping keeps the memory.
 CUresult create_and_map(Piece& p) {
   const CUresult result = create(p, 6 * MiB);
   if (result != CUDA_SUCCESS) return result;
@@ -111,7 +112,7 @@ void unmap(const Piece& p) {
   MUST(CU(cuMemAddressFree)(p.a, 6 * MiB));
 }
 
-// Exported, imported again and released: the imported handle keeps it.
+// Exports the memory, imports it again and releases it, so that only the imported handle keeps it.
 CUresult export_and_import(Piece& p) {
   const CUresult result = create(p, 6 * MiB, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (result != CUDA_SUCCESS) return result;
@@ -126,7 +127,7 @@ CUresult export_and_import(Piece& p) {
   return result;
 }
 
-// Exported and released: only the descriptor keeps it.
+// Exports and releases the memory, so that only the descriptor keeps it.
 CUresult keep_descriptor(Piece& p) {
   const CUresult result = create(p, 6 * MiB, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (result != CUDA_SUCCESS) return result;
@@ -150,7 +151,7 @@ CUresult array(Piece& p, const CUDA_ARRAY3D_DESCRIPTOR& d) {
 
 void destroy_array(const Piece& p) { MUST(CU(cuArrayDestroy)(reinterpret_cast<CUarray>(p.a))); }
 
-// A graph of one allocation that no node frees, launched.
+// Launches a graph with one allocation that no node frees.
 CUresult launch_graph(Piece& p) {
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
@@ -172,12 +173,12 @@ CUresult launch_graph(Piece& p) {
   return result;
 }
 
-// The same by capturing cuMemAllocAsync.
+// Does the same by capturing cuMemAllocAsync.
 CUresult launch_captured(Piece& p) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   CUdeviceptr pointer = 0;
-  cuuint64_t reserved = 0;  // A driver without this attribute does not allocate in graphs.
+  cuuint64_t reserved = 0;  // Drivers without this attribute do not allocate in graphs.
   MUST(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
   MUST(CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   MUST(CU(cuMemAllocAsync)(&pointer, 20 * MiB, stream));
@@ -204,7 +205,7 @@ void trim_graphs() {
   MUST(CU(cuDeviceGraphMemTrim)(0));
 }
 
-// Named for other processes. A process cannot open its own handle.
+// Exports memory by IPC. A process cannot open its own handle.
 CUresult shared_by_ipc(Piece& p) {
   const CUresult result = CU(cuMemAlloc_v2)(reinterpret_cast<CUdeviceptr*>(&p.a), 6 * MiB);
   if (result != CUDA_SUCCESS) return result;
@@ -218,8 +219,8 @@ CUresult shared_by_ipc(Piece& p) {
   return result;
 }
 
-// A descriptor of virtual memory represents another allocator's memory. It is released at once, so that only
-// the import keeps it.
+// A descriptor of virtual memory stands for another allocator's memory. It is released immediately, so that
+// only the import keeps it.
 CUresult external(Piece& p) {
   Piece made;
   CUresult result = create(made, 6 * MiB, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -232,7 +233,7 @@ CUresult external(Piece& p) {
   CUexternalMemory memory = nullptr;
   result = CU(cuImportExternalMemory)(&memory, &description);
   if (result != CUDA_SUCCESS)
-    close(description.handle.fd);  // The descriptor still belongs to this process,
+    close(description.handle.fd);  // The descriptor still belongs to this process
                                    // and keeps the memory.
   MUST(CU(cuMemRelease)(made.a));
   p.a = reinterpret_cast<uint64_t>(memory);
@@ -250,7 +251,7 @@ const Row rows[] = {
      },
      free_linear, nullptr},
     {"managed", 10 * MiB,
-     [](Piece& p) {  // Moved to the device: untouched pages are on no device.
+     [](Piece& p) {  // Moved to the device, because untouched pages are on no device.
        const CUresult result = CU(cuMemAllocManaged)(reinterpret_cast<CUdeviceptr*>(&p.a), 10 * MiB, 1);
        if (result == CUDA_SUCCESS) MUST(CU(cuMemPrefetchAsync)(p.a, 10 * MiB, 0, stream));
        return result;
@@ -343,13 +344,13 @@ Fill fill(const Row& row) {
     pieces.push_back(p);
   }
   const Fill done = {pieces.size(), result};
-  // The rest is less than a block; the smallest driver block fills it to the last byte.
+  // The rest is less than a block, and the smallest driver block fills it to the last byte.
   std::vector<CUdeviceptr> rest;
   CUdeviceptr block = 0;
   while (result == CUDA_ERROR_OUT_OF_MEMORY && CU(cuMemAlloc_v2)(&block, 2 * MiB) == CUDA_SUCCESS)
     rest.push_back(block);
-  // Full: the same call is refused again, and the memory is held for a moment so that a test can read the
-  // figures.
+  // The device is full: the same call fails again, and the memory is held for a moment so that a test can
+  // read the figures.
   Piece more;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && row.take(more) != CUDA_ERROR_OUT_OF_MEMORY) exit(1);
   usleep(100'000);
@@ -380,7 +381,7 @@ int main(int argc, char** argv) {
       printf("%s: error %d\n", row.name, static_cast<int>(first.error));
       return 77;
     }
-    // What a device takes next to the blocks may be released a little later.
+    // Memory that a device uses in addition to the blocks may be released a little later.
     for (int tries = 0; tries < 100; ++tries) {
       MUST(CU(cuMemGetInfo_v2)(&free_bytes[1], &total));
       if (free_bytes[1] >= free_bytes[0]) break;

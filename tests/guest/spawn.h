@@ -1,4 +1,4 @@
-// Runs a program with an environment of its own and reads its output.
+// Runs a program with its own environment and reads its output.
 #pragma once
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ class Child {
     in_ = -1;
   }
 
-  // Returns the next line, without its end; "" at the end of the output or after 20 s.
+  // Returns the next line without its end; "" at the end of the output or after 20 s.
   std::string line() {
     std::string text;
     char c = 0;
@@ -71,7 +71,7 @@ class Child {
     }
   }
 
-  // Returns the exit status, or 128 and the signal. A program that still runs after 60 s is killed.
+  // Returns the exit status, or 128 + N for signal N. A program that still runs after 60 s is killed.
   int wait() {
     int status = 0;
     for (int tries = 0; tries < 60'000; ++tries) {

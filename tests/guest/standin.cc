@@ -1,7 +1,8 @@
-// A minimal libcuda.so.1, 3 ns a call. It serves measurements for which the simulated driver is too slow,
-// such as the cost of a hook, and one exact count. STANDIN_USAGE names a file of two words that all
-// processes share: the bytes allocated now and the most ever. Sizes are rounded as by cuMemAlloc, and each
-// primary context has STANDIN_CONTEXT bytes. Two devices, whose UUIDs are sixteen bytes of 1 and of 2.
+// A minimal libcuda.so.1 that takes 3 ns per call. It is used for measurements for which the simulated driver
+// is too slow, such as the cost of a hook, and for exact counts. STANDIN_USAGE names a file with two words
+// that all processes share: the currently allocated bytes and their maximum. Sizes are rounded as by
+// cuMemAlloc, and each primary context has STANDIN_CONTEXT bytes. There are two devices, whose UUIDs are
+// sixteen bytes of 1 and of 2.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,11 @@ uint64_t context_bytes = 0;
 std::atomic<uint64_t> next{0x7000'0000'0000};
 std::atomic<int> primary_uses[2];
 __thread CUcontext context;
-__thread CUdeviceptr last_freed;  // Handed out again first, as drivers do.
+__thread CUdeviceptr last_freed;  // Reused first, as by real drivers.
 constexpr uint64_t total = 40ull << 30;
 
-// Live sizes by a pointer's offset in an arena of 512-byte steps: enough to free an allocation.
+// Sizes of live allocations, indexed by the pointer's offset in an arena with steps of 512 bytes; enough to
+// free an allocation.
 constexpr uint64_t arena = 1 << 22;
 std::atomic<uint64_t> sizes[arena];
 std::atomic<uint64_t>& size_of(CUdeviceptr p) { return sizes[(p - 0x7000'0000'0000) / 512 % arena]; }
@@ -148,7 +150,7 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**) { return CUDA_SUCCESS; }
-// Its streams are always complete.
+// The streams of this driver are always complete.
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
@@ -170,7 +172,7 @@ CUresult cuGetProcAddress_v2(const char* name, void** out, int, cuuint64_t, CUdr
   return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-// This library's own entries, whatever is preloaded above it (it is linked with -Bsymbolic).
+// Returns this library's own entries, whatever is preloaded above it (it is linked with -Bsymbolic).
 extern "C" void* standin_native(const char* name) {
   static const struct {
     const char* name;

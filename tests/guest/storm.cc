@@ -1,7 +1,7 @@
-// Launches in every way at once: threads with several streams each, graphs, captures, streams that are
-// created and destroyed, copies, waits of all kinds, and forks in between. Prints "begun" after its first
-// launch and "ok N" with the number of kernels at the end. Status 1 and a message if the driver refused a
-// call.
+// Launches in every way at the same time: threads with several streams each, graphs, captures, streams that
+// are created and destroyed, copies, waits of all kinds, and forks in between. Prints "begun" after its first
+// launch and "ok N" with the number of kernels at the end. If the driver rejects a call, prints a message and
+// exits with status 1.
 //
 //   storm THREADS MILLISECONDS [fork]
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 
 namespace {
 
-// The simulator uses a kernel's first argument, in ns, as its length.
+// The simulator uses the first argument of a kernel as its length in ns.
 constexpr const char* code = R"(
 .version 6.0
 .target sm_50
@@ -54,14 +54,14 @@ void must(CUresult result, const char* what) {
 CUcontext context;
 CUfunction kernel;
 std::atomic<uint64_t> kernels = 0;
-// Calls that a capture forbids to all threads (CUDA driver API, "Stream Management"): never made during a
-// capture.
+// For calls that a capture forbids to all threads (CUDA driver API, "Stream Management"); they are never made
+// during a capture.
 std::shared_mutex capturing;
 std::chrono::steady_clock::time_point until;
 
 void launch(CUstream stream, uint64_t ns) {
   void* arguments[] = {&ns};
-  // Length and shape belong together: the library identifies a known kernel by its shape.
+  // Length and shape belong together, because the library identifies a known kernel by its shape.
   must(CU(cuLaunchKernel)(kernel, static_cast<unsigned>(ns / 1000 + 1), 1, 1, 64, 1, 1, 0, stream, arguments,
                           nullptr),
        "cuLaunchKernel");
@@ -142,8 +142,8 @@ int main(int argc, char** argv) {
   must(CU(cuModuleGetFunction)(&kernel, module, "storm"), "cuModuleGetFunction");
   std::vector<std::thread> running;
   for (unsigned i = 0; i < threads; ++i) running.emplace_back(work, i);
-  // A child has no driver, but it has a copy of this state: it launches, is refused, and must not change the
-  // parent's.
+  // A child has no driver but has a copy of this state. It launches, is rejected, and must not change the
+  // parent's state.
   for (int forks = 0; argc > 3 && std::chrono::steady_clock::now() < until; ++forks) {
     const pid_t child = fork();
     if (child == 0) {

@@ -1,4 +1,4 @@
-"""CuPy's memory pool and its asynchronous pool in a slice."""
+"""Tests CuPy's memory pool and its asynchronous pool in a slice."""
 import json
 import sys
 

@@ -1,4 +1,5 @@
-"""JAX takes three quarters of the device at its first use; in a slice, three quarters of the slice."""
+"""JAX allocates three quarters of the device at its first use, which in a slice are three quarters of the
+slice."""
 import json
 import sys
 

@@ -1,4 +1,5 @@
-"""PyTorch's caching allocator in a slice: the slice is the device, the error is PyTorch's own, freed memory can be allocated again."""
+"""Tests PyTorch's caching allocator in a slice: the slice is the device, the error is PyTorch's own, and
+freed memory can be allocated again."""
 import json
 import sys
 

@@ -1,10 +1,11 @@
-"""Trains a small network for the given number of seconds; prints the steps per second after a second of warming up."""
+"""Trains a small network for the given number of seconds, and prints the steps per second after a second of
+warm-up."""
 import json
 import os
 import sys
 import time
 
-sys.path = [p for p in sys.path if not p.endswith("frameworks")]  # It has files with the packages' names.
+sys.path = [p for p in sys.path if not p.endswith("frameworks")]  # The folder has files with the packages' names.
 try:
     import torch
 except ImportError:
@@ -40,7 +41,7 @@ def steps(duration):
 
 
 steps(1)
-if start_file:  # The measured time begins when the other program is ready, too.
+if start_file:  # The measurement starts when the other program is also ready.
     open(f"{start_file}.{sys.argv[3]}", "w").close()
     while not all(os.path.exists(f"{start_file}.{i}") for i in ("0", "1")):
         steps(0.05)

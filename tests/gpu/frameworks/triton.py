@@ -1,4 +1,4 @@
-"""A Triton kernel in a slice: compiled, loaded by the driver API and launched."""
+"""Compiles a Triton kernel in a slice, loads it with the driver API and launches it."""
 import json
 import sys
 
