@@ -89,7 +89,7 @@ struct Decision {
   std::string place;  // "a: 0 4 GiB, 1 4 GiB"; empty if rejected.
   FailureKind kind = FailureKind::insufficient_capacity;
   std::string message;                                // The controller's message.
-  std::map<std::string, std::string> rules, reasons;  // The coordinator's, by node.
+  std::map<std::string, std::string> rules, reasons;  // The coordinator's rules and reasons, by node.
 };
 
 std::string part_text(unsigned device, Bytes memory) {
@@ -100,7 +100,7 @@ struct Row {
   const std::vector<TableNode>* nodes;
   Amounts amounts;
   std::string expected;    // The place, or the rule that each node breaks: "a memory, b other mode".
-  uint64_t cpu_milli = 0;  // Requested.
+  uint64_t cpu_milli = 0;  // Requested thousandths of a core.
 };
 
 Decision by_controller(const Row& row) {
@@ -134,7 +134,7 @@ Decision by_controller(const Row& row) {
   return out;
 }
 
-// The pods that hold the node's slices.
+// Adds the pods that hold the node's slices.
 void add_pods(coordinator::Cache& cache, const std::string& node, const api::AgentReport& report) {
   for (const api::Slice& slice : report.slices) {
     kubernetes::PodSlices slices{.node = node, .containers = {}};
@@ -160,7 +160,7 @@ kubernetes::ObjectMeta annotated(const TableNode& node, const api::AgentReport& 
   return objects_of::node_object(node.name, advertised.devices);
 }
 
-// The webhook writes units as bytes of the cluster's unit, 1 GiB.
+// The webhook converts units to bytes with the cluster's unit, 1 GiB.
 kubernetes::PodRequest pod_request(const Row& row) {
   kubernetes::PodRequest out{.dialect = "carve"};
   kubernetes::RequestedSlice& slice = out.containers["c"];
@@ -204,7 +204,7 @@ Decision by_coordinator(const Row& row) {
       const std::string begin =
           fmt::format("0/1 nodes can serve: 1 {}. Nearest {}: ", out.rules[std::string(name)], name);
       EXPECT_TRUE(message.starts_with(begin)) << message;
-      // Over all nodes, advice follows after ". ".
+      // In a message about all nodes, advice follows after ". ".
       out.reasons[std::string(name)] =
           message.substr(begin.size(), message.find(". ", begin.size()) - begin.size());
     }
@@ -222,8 +222,8 @@ Decision by_coordinator(const Row& row) {
   return out;
 }
 
-// Checks that the controller gives the coordinator's reasons. It names no node whose mode is the obstacle, if
-// capacity is the obstacle on another.
+// Checks that the controller gives the same reasons as the coordinator. If capacity is the obstacle on some
+// node, it does not name nodes whose mode is the obstacle.
 void compare_reasons(const Decision& controller, const Decision& coordinator) {
   const auto all_are = [&](std::string_view rule) {
     return std::ranges::all_of(coordinator.rules, [&](const auto& entry) { return entry.second == rule; });
@@ -308,7 +308,7 @@ const Row rows[] = {
     {&mixed,
      {.memory_bytes = 4 * gib, .policy = Policy::guaranteed_burst_share},
      "a other policy, b other policy, c other policy, d other policy, e other policy, f other policy"},
-    // Isolation goes to the nodes whose mode provides it.
+    // Isolation is provided by nodes whose mode allows it.
     {&mixed, {.memory_bytes = 4 * gib, .isolation = Isolation::none}, "c: 0 4 GiB"},
     {&mixed, {.memory_bytes = 4 * gib, .isolation = Isolation::memory}, "a: 0 4 GiB"},
     {&unlimited, {.memory_bytes = 4 * gib, .share_bp = 1000}, "a other mode, b other mode"},
@@ -318,14 +318,14 @@ const Row rows[] = {
     {&unlimited, {.memory_bytes = 4 * gib, .isolation = Isolation::none}, "a: 0 4 GiB"},
     {&unlimited, {.memory_bytes = 40 * gib, .isolation = Isolation::none}, "a too small, b other mode"},
     {&unlimited, {.memory_bytes = 4 * gib, .spill_bytes = gib}, "b: 0 4 GiB"},
-    // Whole devices go to every mode.
+    // Whole devices can be granted in every mode.
     {&mixed, {.exclusive = true}, "b: 0 22731 MiB"},
     {&mixed, {.devices = 2, .exclusive = true}, "b: 0 22731 MiB, 1 22731 MiB"},
     {&mixed,
      {.devices = 3, .exclusive = true},
      "a too few devices, b too few devices, c too few devices, d too few devices, e too few devices, "
      "f too few devices"},
-    // Several devices, equal and different parts, links.
+    // Several devices with equal and with different parts, and links.
     {&mixed, {.memory_bytes = 4 * gib, .devices = 2}, "a: 0 4 GiB, 1 4 GiB"},
     {&mixed, {.parts = *parse_parts("18GiB:30%,4GiB:10%")}, "a: 1 18 GiB, 0 4 GiB"},
     {&mixed,
@@ -335,7 +335,7 @@ const Row rows[] = {
     {&linked, {.memory_bytes = 4 * gib, .devices = 2}, "a: 0 4 GiB, 2 4 GiB"},
     {&linked, {.memory_bp = 5000, .devices = 3}, "a: 0 11365 MiB, 1 11365 MiB, 2 11365 MiB"},
     {&linked, {.memory_bytes = 30 * gib, .devices = 3}, "a too small, b too small"},
-    // Models.
+    // Models of devices.
     {&mixed, {.memory_bytes = 4 * gib, .models = {"NVIDIA A100"}}, "e: 0 4 GiB"},
     {&unlimited, {.memory_bytes = 4 * gib, .models = {"NVIDIA H100"}}, "a other model, b other model"},
     // Capacity, limits and settings of devices.
@@ -350,7 +350,7 @@ const Row rows[] = {
     {&full, {.memory_bytes = 4 * gib, .devices = 2}, "a memory, b too few devices"},
     {&sixteen, {.memory_bytes = gib}, "a 16 slices on every device"},
     {&full, {.memory_bytes = gib}, "a cpu, b cpu", 5000},
-    // Invalid on every node.
+    // Requests that are invalid on every node.
     {&mixed,
      {},
      "a invalid request, b invalid request, c invalid request, d invalid request, e invalid request, "
@@ -361,7 +361,7 @@ const Row rows[] = {
      "a invalid request, b invalid request"},
 };
 
-TEST(OneFleet, the_controller_and_the_coordinator_decide_alike) {
+TEST(OneFleet, gets_the_same_decisions_from_the_controller_and_the_coordinator) {
   for (const Row& row : rows) {
     SCOPED_TRACE(fmt::format("row {}, expected {}", &row - rows, row.expected));
     const Decision coordinator = by_coordinator(row), controller = by_controller(row);

@@ -1,12 +1,13 @@
 #!/bin/bash
-# Builds a real Kubernetes (kube-apiserver, kube-scheduler, kube-controller-manager, kubelet, kubectl) and a containerd for tests,
-# from nothing but the Go tool chain and the modules that the two go.mod name. Only tests use the programs; none is committed or shipped.
+# Builds a real Kubernetes (kube-apiserver, kube-scheduler, kube-controller-manager, kubelet, kubectl) and
+# containerd for tests, using only the Go toolchain and the modules in the two go.mod files. The programs are
+# used only by tests and are neither committed nor shipped.
 #
 #   ./build.sh        afterwards the programs are in $KUBE_BUILD/bin
 #
-# KUBE_BUILD is the user's cache folder by default (~/.cache/carve/kube). It holds bin/ (0.5 GB), mod/ (downloaded modules) and cache/
-# (compiled packages). A second call with the same inputs does nothing; KUBE_LEAN=1 removes mod/ and cache/ once the programs exist.
-# The first build takes minutes: see README.md.
+# KUBE_BUILD is the user's cache folder by default (~/.cache/carve/kube). It holds bin/ (0.5 GB), mod/
+# (downloaded modules) and cache/ (compiled packages). A second call with the same inputs does nothing;
+# KUBE_LEAN=1 removes mod/ and cache/ once the programs exist. The first build takes minutes: see README.md.
 set -euo pipefail
 
 KUBE_BUILD=${KUBE_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/carve/kube}
@@ -25,7 +26,8 @@ if [[ -f $bin/stamp && $(<"$bin/stamp") == "$stamp" ]]; then
 fi
 rm -f "$bin/stamp"
 
-# build MODULE_FOLDER MODULE FLAGS PROGRAM...: one after the other, as the linker of a single program already wants two gigabytes.
+# build MODULE_FOLDER MODULE FLAGS PROGRAM...: builds one program after the other, because the linker needs
+# two gigabytes for a single one.
 build() {
   local folder=$1 module=$2 flags=$3
   shift 3
@@ -35,7 +37,7 @@ build() {
   done
 }
 
-# Without a version the components take themselves for v0.0.0 and misjudge one another.
+# Without a version the components assume v0.0.0 and misjudge each other.
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 IFS=. read -r major minor _ <<<"${version#v}"
 flags=

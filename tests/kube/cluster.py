@@ -1,4 +1,4 @@
-"""A control plane of its own, nodes without a kubelet, and the coordinator with a scheduler next to it."""
+"""A control plane for tests, nodes without a kubelet, and the coordinator with its scheduler."""
 import contextlib
 import http.client
 import json
@@ -24,18 +24,18 @@ SYSTEM = "carve-system"
 
 
 def until(true, seconds=30, every=0.1):
-    """Waits until `true()` is; its last value."""
+    """Waits until `true()` returns a true value, and returns its last value."""
     end = time.monotonic() + seconds
     while not (value := true()) and time.monotonic() < end:
         time.sleep(every)
     return value
 
 
-given = []  # The first ports that were given so far: what is free may be about to be used.
+given = []  # First ports returned so far: a free port may be about to be used.
 
 
 def free_ports(count):
-    """The first of so many ports that are free now, and were not given before."""
+    """Returns the first of `count` consecutive ports that are free and were not returned before."""
     for first in range(max(given, default=27000 - 16) + 16, 32000, 16):
         with contextlib.ExitStack() as stack:
             try:
@@ -54,7 +54,8 @@ def uuid_of(node, device):
 
 
 def node_object(number, name=None, devices=2, placement="binpack", mode=None, usable=A10):
-    """A Node as its agent describes it: simulated devices. `mode`: that of the node's label."""
+    """Returns a Node as its agent describes it, with simulated devices. `mode` is the value of the node's
+    label."""
     name = name or f"n{number}"
     described = {"v": 1, "boot": "b",
                  "devices": [{"i": i, "uuid": uuid_of(number, i), "model": "NVIDIA A10", "usable": usable, "context": 256 << 20,
@@ -78,15 +79,16 @@ def pod_object(name, limits, namespace="default", annotations=None, labels=None,
 
 
 def nameless_event():
-    """What an API server writes about itself in `default` if its first request for the default ServiceCIDR fails, as on a slow machine
-    (kubernetes 1.36.2, pkg/controlplane/controller/defaultservicecidr: the object of the event is the empty answer)."""
+    """Returns whether this is the event without a name that an API server writes to `default` if its first
+    request for the default ServiceCIDR fails, as on a slow machine (kubernetes 1.36.2,
+    pkg/controlplane/controller/defaultservicecidr: the event's object is the empty answer)."""
     return {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "nameless", "namespace": "default"},
             "involvedObject": {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR"}, "type": "Warning",
             "reason": "KubernetesDefaultServiceCIDRError"}
 
 
 class Api:
-    """The API server, over one connection, with a token."""
+    """The API server, accessed over one connection with a token."""
 
     def __init__(self, port, ca, token):
         self.port, self.token = port, token
@@ -94,7 +96,7 @@ class Api:
         self.connection = None
 
     def call(self, method, path, body=None, kind="application/json"):
-        """The status and the document."""
+        """Returns the status and the document."""
         for attempt in range(2):
             if self.connection is None:
                 self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=30)
@@ -115,7 +117,8 @@ class Api:
 
 
 class Cluster:
-    """Without a kubelet the nodes are objects that stay ready; with one there is a node `localhost`. `flags`: of the API server."""
+    """Without a kubelet the nodes are objects that stay ready; with a kubelet there is a node `localhost`.
+    `flags` are those of the API server."""
 
     def __init__(self, kubelet=False, flags=""):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ck-", dir="/tmp"))
@@ -142,7 +145,7 @@ class Cluster:
 
     @classmethod
     def of(cls, folder, port):
-        """A cluster that runs in KUBE_DIR already; end() ends what this object started."""
+        """A cluster that already runs in KUBE_DIR. end() ends only what this object started."""
         cluster = cls()
         cluster.dir, cluster.port = folder, port
         cluster.connect()
@@ -156,7 +159,7 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kubectl(self, *arguments, stdin=None, check=True, config=None):
-        """What kubectl printed, on both channels."""
+        """Returns what kubectl printed on standard output and standard error."""
         done = subprocess.run([BIN / "kubectl", f"--kubeconfig={config or self.config}", *arguments], text=True, timeout=120,
                               input=stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin), capture_output=True)
         if check:
@@ -164,19 +167,19 @@ class Cluster:
         return done.stdout + done.stderr
 
     def refused(self, *arguments, **more):
-        """The message with which kubectl fails."""
+        """Returns the message with which kubectl fails."""
         text = self.kubectl(*arguments, check=False, **more)
         assert "rror" in text or "denied" in text, text
         return text
 
     def install(self, scale=0, paths=None):
-        """Installs the overlay `loopback` once, with a free port of the webhooks. Without a kubelet the coordinators are processes.
-        `paths`: texts of the manifests that are others here."""
+        """Installs the overlay `loopback` once, with a free port for the webhooks. Without a kubelet the
+        coordinators run as processes. `paths` contains replacements for texts in the manifests."""
         if self.webhook:
             return
         self.webhook = free_ports(1)
         manifests = self.kubectl("kustomize", str(ROOT / "deploy/kubernetes/overlays/loopback"))
-        if scale is None:  # The pods have the ports of the manifests.
+        if scale is None:  # The pods use the ports in the manifests.
             self.webhook = 9443
         manifests = manifests.replace("127.0.0.1:9443", f"127.0.0.1:{self.webhook}").replace('"26440"', f'"{self.port}"')
         for what, here in {**(paths or {})}.items():
@@ -187,7 +190,8 @@ class Cluster:
             self.kubectl("scale", "deployment/carve-coordinator", "-n", SYSTEM, f"--replicas={scale}")
 
     def replace_nodes(self, nodes, keep=None):
-        """Describes the nodes as their agents would; the policy that leaves this to the agents is off meanwhile."""
+        """Describes the nodes as their agents would. The policy that reserves this for the agents is off
+        meanwhile."""
         binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
         kept = self.api.get(f"{binding}/carve-nodes")
         self.api.call("DELETE", f"{binding}/carve-nodes")
@@ -204,7 +208,7 @@ class Cluster:
         return self.kubectl("create", "token", account, "-n", SYSTEM, "--duration=1h", *bound).strip()
 
     def agent_api(self, node):
-        """The API as the agent of the node uses it."""
+        """Returns the API as the node's agent uses it."""
         token = self.token("carve-agent", "--bound-object-kind=Node", f"--bound-object-name={node}")
         return Api(self.port, str(self.dir / "pki/apiserver.crt"), token)
 
@@ -217,12 +221,13 @@ class Cluster:
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
     def events(self, namespace="default"):
-        """(name, reason, note) of each event. The name and the note may be empty: see nameless_event()."""
+        """Returns (name, reason, note) of each event. The name and the note may be empty: see
+        nameless_event()."""
         found = self.api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
         return [(e["regarding"].get("name", ""), e.get("reason", ""), e.get("note", "")) for e in found]
 
     def slices(self, name, namespace="default", seconds=30):
-        """The slices of a pod, once it is bound."""
+        """Returns the slices of a pod, once it is bound."""
         def bound():
             pod = self.pod(name, namespace)
             return pod if pod["spec"].get("nodeName") else None
@@ -232,12 +237,12 @@ class Cluster:
         return json.loads(pod["metadata"]["annotations"]["carve.dev/slices"])
 
     def delete_pods(self, namespace="default"):
-        """Deletes all pods; without a kubelet no container has to end."""
+        """Deletes all pods. Without a kubelet no container has to end."""
         self.api.call("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
         assert until(lambda: not self.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"])
 
     def start(self, name, answers_webhooks=True):
-        """A coordinator with its scheduler. One at a time has the port of the webhooks."""
+        """A coordinator with its scheduler. Only one at a time has the port of the webhooks."""
         pair = Pair(self, name, self.webhook if answers_webhooks else None)
         self.pairs[name] = pair
         pair.start()
@@ -245,7 +250,7 @@ class Cluster:
 
 
 class Pair:
-    """A coordinator and its scheduler, in a UTS namespace: a host of their own name."""
+    """A coordinator and its scheduler in a UTS namespace, as if on a host with its own name."""
 
     def __init__(self, cluster, name, webhook):
         self.cluster, self.name = cluster, name
@@ -284,7 +289,7 @@ class Pair:
                  f"--health=127.0.0.1:{self.ports + 2}")
 
     def start_what_ended(self):
-        """As a kubelet would. A scheduler that cannot renew its Lease ends."""
+        """Restarts what has ended, as a kubelet would. A scheduler that cannot renew its Lease ends."""
         for name, start in (("coordinator", self.start_coordinator), ("scheduler", self.start_scheduler)):
             if name not in self.processes or self.processes[name].poll() is not None:
                 start()
@@ -314,6 +319,6 @@ class Pair:
             process.wait(timeout=20)
 
     def end(self):
-        """Ends both; the scheduler gives the Lease back."""
+        """Ends both; the scheduler releases the Lease."""
         for what in list(self.processes):
             self.kill(what, signal.SIGTERM)

@@ -1,6 +1,7 @@
-"""A whole node of a real Kubernetes: control plane, containerd, kubelet, the agent over simulated devices, and carve-kubelet.
+"""A complete node of a real Kubernetes: control plane, containerd, kubelet, the agent with simulated devices,
+and carve-kubelet.
 
-Pods are bound here by hand, with the annotation that the coordinator writes at the binding.
+Pods are bound by the tests, with the annotation that the coordinator would write.
 """
 import contextlib
 import fcntl
@@ -27,7 +28,7 @@ LOAD = "/bin/carve-load"
 
 
 def until(true, seconds=60, every=0.1):
-    """Waits until `true()` is; its last value."""
+    """Waits until `true()` returns a true value, and returns its last value."""
     end = time.monotonic() + seconds
     while not (value := true()) and time.monotonic() < end:
         time.sleep(every)
@@ -35,7 +36,8 @@ def until(true, seconds=60, every=0.1):
 
 
 def slices(node, policy="fixed-share", **containers):
-    """The annotation of a pod: containers by name, each a list of parts (UUID, bytes, basis points)."""
+    """Returns the annotation of a pod. Containers are given by name, each with a list of parts (UUID, bytes,
+    basis points)."""
     def placed(parts):
         isolation = "memory+compute" if any(share for _, _, share in parts) else "memory"
         return {"parts": [list(part) for part in parts], "isolation": isolation, "policy": policy, "latency_class": "batch"}
@@ -44,7 +46,8 @@ def slices(node, policy="fixed-share", **containers):
 
 
 def missing():
-    """Why there can be no node here; None: nothing is missing. A program that tests/kube/run should have built is an error."""
+    """Returns why there can be no node here, or None if nothing is missing. It is an error if a program is
+    missing that tests/kube/run should have built."""
     if not os.environ.get("CARVE_KUBE"):
         return "needs a real Kubernetes: tests/kube/run"
     if os.geteuid() != 0:
@@ -61,11 +64,11 @@ def missing():
 
 
 class NodeCluster:
-    """One per machine at a time: kubelet's folder for plugins has a fixed path."""
+    """Only one can run on a machine at a time, because kubelet's folder for plugins has a fixed path."""
 
     node = "localhost"
 
-    # `containerd`: the folder of containerd and ctr; None: those that were built.
+    # `containerd` is the folder of containerd and ctr, or None for those that were built.
     def __init__(self, spec="a10x2", containerd=None):
         self.lock = open("/tmp/carve-kubelet.lock", "w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
@@ -118,7 +121,7 @@ class NodeCluster:
         assert self.processes["carved"].poll() is None, self.log("carved")
 
     def start_kubelet_program(self):
-        # As its container has it: root without a capability.
+        # Like its container: root without capabilities.
         bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if shutil.which("setpriv") else []
         self.start("carve-kubelet", *bare, BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket,
                    "--pod-resources", self.dir / "kubelet/pod-resources/kubelet.sock", "--runtime", self.dir / "containerd/sock",
@@ -138,7 +141,8 @@ class NodeCluster:
         self.programs.start("kubelet")
 
     def cdi_files(self):
-        """The CDI files of this agent's slots; other agents of the machine may have theirs next to them."""
+        """Returns the CDI files of this agent's slots; those of other agents on the machine may be in the
+        same folder."""
         found = []
         for file in self.cdi.glob("carve.dev-slot_*.json"):
             with contextlib.suppress(FileNotFoundError):
@@ -194,7 +198,7 @@ class NodeCluster:
         return {c["type"]: c for c in self.node_object()["status"]["conditions"]}.get(kind)
 
     def make_account(self):
-        """carve-kubelet's service account, with the rights that the DaemonSet's has."""
+        """Creates carve-kubelet's service account with the same rights as that of the DaemonSet."""
         rules = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]},
                  {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["patch"]},
                  {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}]
@@ -219,7 +223,7 @@ class NodeCluster:
         self.account_config.write_text(json.dumps(config))
 
     def pod(self, name, command, containers=("main",), **spec):
-        """A pod that no scheduler takes; `command` is the containers' shell command."""
+        """Returns a pod that no scheduler handles. `command` is the containers' shell command."""
         made = [{"name": container, "image": IMAGE, "imagePullPolicy": "Never", "command": ["/bin/bash", "-c", command],
                  "resources": {"limits": {"carve.dev/slot": "1"}}} for container in containers]
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
@@ -247,7 +251,7 @@ class NodeCluster:
         return self.get("pod", name)["status"]["containerStatuses"][0]["restartCount"]
 
     def waiting(self, name):
-        """Why the pod's container does not start."""
+        """Returns why the pod's container does not start."""
         pod = self.get("pod", name)
         status = (pod or {}).get("status", {}).get("containerStatuses", [{}])[0]
         return status.get("state", {}).get("waiting", {}).get("message", "")
@@ -277,7 +281,7 @@ class NodeCluster:
             self.remove(name, "--wait=true")
 
     def import_image(self):
-        """An image with a shell, the workload and a program that prints what NVML says."""
+        """Builds an image with a shell, the workload and a program that prints what NVML reports."""
         root, out = self.folder / "image/root", self.folder / "image/archive"
         out.mkdir(parents=True)
         for folder in ("bin", "lib64", "lib/x86_64-linux-gnu", "tmp", "proc", "dev", "sys"):
@@ -292,7 +296,7 @@ class NodeCluster:
         layer = out / "layer.tar"
         subprocess.run(["tar", "-C", root, "--owner=0", "--group=0", "-cf", layer, "."], check=True)
         digest = subprocess.run(["sha256sum", layer], capture_output=True, text=True, check=True).stdout.split()[0]
-        # CUDA's base images ask NVIDIA's runtime for all devices with this variable.
+        # CUDA's base images request all devices from NVIDIA's runtime with this variable.
         config = {"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
                   "config": {"Env": ["PATH=/bin", "NVIDIA_VISIBLE_DEVICES=all"], "Cmd": ["/bin/bash"]}}
         (out / "config.json").write_text(json.dumps(config))

@@ -1,4 +1,4 @@
-"""Programs of a test's cluster that up.sh started: killed, and started again with their own words."""
+"""Kills programs of a test's cluster that up.sh started, and restarts them with their own arguments."""
 import os
 import pathlib
 import signal
@@ -7,7 +7,7 @@ import time
 
 
 def is_ended(pid):
-    """Whether there is no such process, or only what its parent has not read of it."""
+    """Returns whether there is no such process, or only a zombie that its parent has not waited for."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
@@ -15,13 +15,14 @@ def is_ended(pid):
 
 
 class Programs:
-    """`folder`: KUBE_DIR of up.sh. `path`: folders of programs that are searched before the others."""
+    """`folder` is up.sh's KUBE_DIR. `path` lists folders with programs that are searched before the
+    others."""
 
     def __init__(self, folder, path):
         self.folder = pathlib.Path(folder)
         self.environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
         self.words = {}
-        self.children = []  # Kept, so that they are waited for.
+        self.children = []  # Kept so that they can be waited for.
 
     def pid(self, name):
         return int((self.folder / "pid" / name).read_text())
@@ -45,7 +46,8 @@ class Programs:
         self.children.append(process)
 
     def start_what_ended(self):
-        """As systemd would: a kubelet ends if there is no container runtime, and an API server without etcd. Only what was killed once."""
+        """Restarts what has ended, as systemd would, because a kubelet ends without a container runtime, and
+        an API server without etcd. Only restarts programs that were killed once."""
         for name in self.words:
             if is_ended(self.pid(name)):
                 self.start(name)

@@ -1,11 +1,11 @@
-"""Watches all pods and adds up, at each resourceVersion, what their annotations grant on each device.
+"""Watches all pods and, at each resourceVersion, sums up what their annotations grant on each device.
 
     referee.py ETCD NODES_JSON
 
-It shares no code with what it watches. ETCD is the address of etcd's clients, where the API server stores objects as JSON: an API
-server that was killed cannot say what was before its start, and etcd's revisions are the resourceVersions. NODES_JSON has the usable
-bytes of each device by UUID. At SIGTERM it prints one line of JSON: events seen, pods that were seen bound, and what was wrong (the
-first 20).
+It shares no code with the programs that it checks. ETCD is etcd's client address; the API server must store
+objects as JSON. The referee reads etcd because a restarted API server has no history from before its start,
+and because etcd's revisions are the resourceVersions. NODES_JSON has the usable bytes of each device by UUID.
+At SIGTERM it prints one line of JSON: the number of events, of pods that were bound, and the first 20 errors.
 """
 import base64
 import http.client
@@ -21,7 +21,7 @@ PODS = {"key": base64.b64encode(b"/registry/pods/").decode(), "range_end": base6
 class Referee:
     def __init__(self, usable):
         self.usable = usable
-        self.granted = {}  # By the pod's uid: its name and rows of device, bytes, isolated.
+        self.granted = {}  # By the pod's uid: its name and rows (device, bytes, isolated).
         self.events, self.bound, self.wrong, self.first = 0, set(), [], {}
 
     def take(self, kind, pod):
@@ -62,11 +62,11 @@ class Referee:
 
 
 class EtcdPods:
-    """The pods in etcd, as events that a watch of the API server would send."""
+    """Returns the pods in etcd as the events that a watch of the API server would send."""
 
     def __init__(self, address):
         self.address = address
-        self.stored = {}  # The last object of each key.
+        self.stored = {}  # Last object of each key.
         self.revision = 0
 
     def ask(self, path, question):
@@ -81,7 +81,7 @@ class EtcdPods:
             yield self.event("PUT", kv)
 
     def changed(self):
-        """Events behind the last one, until the connection ends."""
+        """Yields the events after the last one until the connection ends."""
         answer = self.ask("/v3/watch", {"create_request": {**PODS, "start_revision": self.revision + 1}})
         while (line := answer.readline()).endswith(b"\n"):
             result = json.loads(line)["result"]

@@ -1,4 +1,5 @@
-"""The coordinator against a real API server and a real scheduler: install, dialects, refusals, placement, forgery."""
+"""Tests the coordinator with a real API server and a real scheduler: installation, dialects, rejections,
+placement and forgery."""
 import http.client
 import json
 import os
@@ -13,7 +14,7 @@ import pytest
 
 from cluster import A10, BIN, BUILD, GiB, ROOT, SYSTEM, node_object, pod_object, until
 
-# What each node is for: cases choose theirs with a nodeSelector.
+# The purpose of each node; the tests choose nodes with a nodeSelector.
 NODES = [node_object(0), node_object(1), node_object(2, "binpack"), node_object(3, "spread", placement="spread"),
          node_object(4, "one", devices=1), node_object(5, "share", devices=1, mode="none")]
 
@@ -24,7 +25,7 @@ def on(node):
 
 @pytest.fixture(scope="module")
 def carve(cluster):
-    """The cluster with Carve installed and one coordinator next to its scheduler."""
+    """The cluster with Carve installed and one coordinator with its scheduler."""
     cluster.install()
     cluster.replace_nodes(NODES)
     pair = cluster.start("h1")
@@ -42,7 +43,7 @@ def no_pods(carve):
     carve.delete_pods()
 
 
-def test_installed_objects_are_there(carve):
+def test_the_installed_objects_exist(carve):
     assert carve.kubectl("get", "daemonset", "carve-agent", "-n", SYSTEM, "-o", "name")
     assert carve.kubectl("get", "priorityclass", "carve-preemptible", "-o", "jsonpath={.value}").strip() == "-1000"
     assert carve.kubectl("get", "pdb", "carve-coordinator", "-n", SYSTEM, "-o", "name")
@@ -57,7 +58,7 @@ def test_an_unknown_label_of_a_node_or_namespace_is_rejected(carve):
     for known in (("node", "n0", "carve.dev/placement=spread"), ("node", "n0", "carve.dev/placement-"),
                   ("namespace", "default", "carve.dev/sharing=enabled"), ("namespace", "default", "carve.dev/sharing-")):
         carve.kubectl("label", *known)
-    # An object that has such a label already can still be changed.
+    # An object that already has such a label can still be changed.
     binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
     kept = carve.api.get(f"{binding}/carve-labels")
     carve.api.call("DELETE", f"{binding}/carve-labels")
@@ -69,7 +70,7 @@ def test_an_unknown_label_of_a_node_or_namespace_is_rejected(carve):
     carve.kubectl("label", "node", "n0", "rack-", "carve.dev/mod-")
 
 
-def test_the_agent_runs_on_nodes_whose_labels_ask_for_it(carve):
+def test_the_agent_runs_on_nodes_with_the_right_labels(carve):
     def wanted():
         return carve.api.get(f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets/carve-agent")["status"].get("desiredNumberScheduled")
     assert until(lambda: wanted() == 0)
@@ -113,7 +114,7 @@ STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"na
                                                                "resources": {"limits": {"aliyun.com/gpu-mem": "16"}}}]}}}}
 
 
-def test_a_stateful_set_runs_unchanged_under_both_units(carve):
+def test_a_stateful_set_runs_unchanged_with_either_unit(carve):
     def bound_memory(name):
         return carve.slices(name)["containers"]["binpack-1"]["parts"][0][1]
     settings = ("patch", "configmap", "carve-settings", "-n", SYSTEM, "--type=merge", "-p")
@@ -129,7 +130,7 @@ def test_a_stateful_set_runs_unchanged_under_both_units(carve):
     carve.delete_pods()
     assert until(lambda: "configmap" in carve.kubectl(*settings, '{"data":{"gpuMemoryUnit":"128MiB"}}', check=False))
     def has_unit(size):
-        """Whether the webhook, which reads the settings every 5 s, has this unit by now."""
+        """Returns whether the webhook, which reads the settings every 5 s, already has this unit."""
         carve.create(pod_object("probe", {"aliyun.com/gpu-mem": "16"}))
         memory = carve.slices("probe")["containers"]["c"]["parts"][0][1]
         carve.delete_pods()
@@ -194,12 +195,12 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_each_refusal_reaches_the_user(carve, name):
+def test_each_rejection_reaches_the_user(carve, name):
     limits, spec, message = REFUSALS[name]
     assert message in carve.refused("apply", "-f", "-", stdin=pod_object(f"refused-{name.replace(' ', '-')}", limits, **spec))
 
 
-def test_a_quota_and_a_namespace_decide(carve):
+def test_quotas_and_namespaces_are_enforced(carve):
     carve.kubectl("create", "namespace", "whole")
     carve.kubectl("label", "namespace", "whole", "carve.dev/sharing=disabled")
     ours, theirs = {"carve.dev/memory": "1Gi"}, {"aliyun.com/gpu-mem": "1"}
@@ -213,7 +214,7 @@ def test_a_quota_and_a_namespace_decide(carve):
     text = carve.refused("apply", "-f", "-", stdin=pod_object("p", {"carve.dev/memory": "4Gi"}, "counted"))
     assert "exceeded quota: ours" in text
     for limits in ({"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "100"}, {"carve.dev/devices": "1"}):
-        # The coordinator keeps what it knows of a namespace for 5 s.
+        # The coordinator caches what it knows about a namespace for 5 s.
         assert until(lambda: "has a quota on requests.carve.dev/memory" in carve.kubectl(
             "apply", "-f", "-", "--dry-run=server", stdin=pod_object("p", limits, "counted"), check=False))
 
@@ -239,7 +240,7 @@ def test_a_limit_range_does_not_mix_dialects(carve):
     carve.delete_pods("ranged")
 
 
-def test_a_manifest_is_applied_twice(carve):
+def test_a_manifest_can_be_applied_twice(carve):
     cases = {"ack": {"aliyun.com/gpu-mem": "2"}, "whole": {"carve.dev/devices": "1"}, "ours": {"carve.dev/memory": "1Gi"}}
     for name, limits in cases.items():
         pod = pod_object(f"twice-{name}", limits, tolerations=[{"key": "a", "operator": "Exists"}])
@@ -252,7 +253,7 @@ def test_a_manifest_is_applied_twice(carve):
     other = pod_object("twice-ack", {"aliyun.com/gpu-mem": "4"}, tolerations=[{"key": "a", "operator": "Exists"}])
     assert "aliyun.com/gpu-mem of a pod cannot be changed (2, now 4)" in carve.refused("apply", "-f", "-", stdin=other)
     carve.slices("twice-ack")
-    # As `kubectl replace --force` does; without a kubelet the pod would never end.
+    # As with `kubectl replace --force`; without a kubelet the pod would never end.
     copy = carve.pod("twice-ack")
     assert copy["spec"]["nodeName"]
     del copy["metadata"]["resourceVersion"]
@@ -281,8 +282,8 @@ def test_a_pod_that_the_webhook_does_not_see_is_rejected(carve):
     carve.kubectl("apply", "-k", str(ROOT / "deploy/kubernetes/overlays/removed"), "--dry-run=server")
 
 
-def test_a_pod_that_exceeds_every_total_has_its_reason(carve):
-    """The scheduler rejects all nodes before it asks the coordinator."""
+def test_a_pod_that_exceeds_every_total_gets_a_reason(carve):
+    """The scheduler rejects all nodes before it calls the coordinator."""
     carve.create(pod_object("toomuch", {"carve.dev/memory": "64Gi"}))
     events = ("get", "events", "--field-selector=reason=CarveInsufficientCapacity,involvedObject.name=toomuch", "-o",
               "jsonpath={.items[*].message}")
@@ -304,7 +305,7 @@ def test_a_plain_pod_never_reaches_the_webhook(carve):
     assert until(lambda: pair.health()[0] == 200), pair.log()
 
 
-def test_devices_are_filled_or_spread(carve):
+def test_devices_are_filled_or_spread_by_strategy(carve):
     for node in ("binpack", "spread"):
         for i in range(2):
             carve.create(pod_object(f"{node}-{i}", {"carve.dev/memory": "4Gi"}, **on(node)))
@@ -313,7 +314,7 @@ def test_devices_are_filled_or_spread(carve):
     assert len(used["binpack"]) == 1 and len(used["spread"]) == 2, used
 
 
-def test_the_17th_slice_waits_on_an_isolating_node_only(carve):
+def test_the_17th_slice_waits_only_on_a_node_with_isolation(carve):
     for i in range(17):
         carve.create(pod_object(f"s{i}", {"carve.dev/memory": "1Gi"}, **on("one")))
         carve.create(pod_object(f"t{i}", {"aliyun.com/gpu-mem": "1"}, **on("share")))
@@ -330,13 +331,13 @@ def test_the_17th_slice_waits_on_an_isolating_node_only(carve):
     assert event()[0].startswith("0/1 nodes can serve: 1 16 slices on every device"), event()
 
 
-def test_a_more_important_pod_takes_the_place_of_others(carve):
+def test_a_pod_with_higher_priority_preempts_others(carve):
     carve.kubectl("create", "priorityclass", "important", "--value=1000")
     for i in range(2):
         carve.create(pod_object(f"small-{i}", {"carve.dev/memory": "10Gi"}, **on("one")))
         carve.slices(f"small-{i}")
     carve.create(pod_object("important", {"carve.dev/memory": "12Gi"}, priorityClassName="important", **on("one")))
-    # Without a kubelet a victim ends when it is deleted at once.
+    # Without a kubelet a victim ends only when it is deleted immediately.
     def victims():
         pods = carve.api.get("/api/v1/namespaces/default/pods")["items"]
         return [p["metadata"]["name"] for p in pods if "deletionTimestamp" in p["metadata"]]
@@ -348,7 +349,7 @@ def test_a_more_important_pod_takes_the_place_of_others(carve):
 
 
 def metrics(carve, token):
-    """The coordinator's metrics, or the status with which it refuses them."""
+    """Returns the coordinator's metrics, or the status with which it rejects the request."""
     request = urllib.request.Request(f"https://127.0.0.1:{carve.pairs['h1'].webhook}/metrics", headers={"Authorization": f"Bearer {token}"})
     try:
         return urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=30).read().decode()
@@ -356,16 +357,18 @@ def metrics(carve, token):
         return str(error.code)
 
 
-def test_a_change_of_its_label_makes_the_scheduler_ask_again(carve):
-    """The node has 16 GiB for the scheduler, 8 on each device. The pod fits on nodes that its selector excludes, which does not count.
-    A question with 100 names, which may be a sample of the nodes, is played by the case: the label is written, and the scheduler asks."""
+def test_a_change_of_a_nodes_label_makes_the_scheduler_retry(carve):
+    """For the scheduler the node has 16 GiB, 8 on each device. The pod would fit only on nodes that its
+    selector excludes. The test simulates a request with 100 names, which may be a sample of the nodes; the
+    label is written, and the scheduler retries."""
     for i in range(2):
         carve.create(pod_object(f"large-{i}", {"carve.dev/memory": "14Gi"}, **on("spread")))
         carve.slices(f"large-{i}")
     carve.create(pod_object("waits", {"carve.dev/memory": "12Gi"}, **on("spread")))
 
     def answers():
-        """How often the coordinator answered /filter. (An event FailedScheduling counts the first two times only.)"""
+        """Returns how often the coordinator answered /filter. (An event FailedScheduling counts only the
+        first two times.)"""
         (count,) = re.findall(r'^carve_extender_seconds_count\{verb="filter"\} (\d+)$', metrics(carve, carve.api.token), re.M)
         return int(count)
     assert until(lambda: ("waits", "FailedScheduling") in [(name, reason) for name, reason, _ in carve.events()])
@@ -383,7 +386,7 @@ def patched(carve, api, path, body):
     return api.call("PATCH", path, body, "application/merge-patch+json")
 
 
-def test_forged_annotations_are_refused(carve):
+def test_forged_annotations_are_rejected(carve):
     forged = {"carve.dev/slices": json.dumps({"v": 1, "node": "n0", "containers": {}})}
     carve.create(pod_object("copied", {"carve.dev/memory": "30Gi"}, annotations=forged))
     assert "carve.dev/slices" not in carve.pod("copied")["metadata"]["annotations"], "the webhook removes it"
@@ -399,7 +402,7 @@ def test_forged_annotations_are_refused(carve):
     assert "pods of this namespace have no slices" in text
 
 
-def test_a_node_is_described_by_its_own_agent(carve):
+def test_only_its_own_agent_may_describe_a_node(carve):
     from cluster import Api
     devices = {"metadata": {"annotations": {"carve.dev/devices": NODES[0]["metadata"]["annotations"]["carve.dev/devices"] + " "}}}
     status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", devices)
@@ -427,7 +430,7 @@ def test_a_node_is_described_by_its_own_agent(carve):
     assert status == 422 and "the agent of its node alone" in answer["message"], answer
 
 
-def test_a_system_label_keeps_its_value(carve):
+def test_the_value_of_a_system_label_cannot_be_changed(carve):
     key = "vke.volcengine.com/mgpu-compute-policy"
     carve.kubectl("label", "node", "n1", f"{key}=fixed-share")
     text = carve.refused("label", "node", "n1", f"{key}=native-burst-share", "--overwrite")
@@ -435,7 +438,7 @@ def test_a_system_label_keeps_its_value(carve):
     carve.kubectl("label", "node", "n1", f"{key}-")
 
 
-def test_metrics_are_for_accounts_that_may_read_them(carve):
+def test_only_accounts_that_may_read_metrics_get_them(carve):
     carve.kubectl("create", "serviceaccount", "reader")
 
     def read():
@@ -473,7 +476,7 @@ def test_kubectl_carve_shows_the_cluster(carve):
     assert "it fits on" in carve_verb(carve, "explain", "big", "-o", "yaml")
 
 
-def test_kubectl_carve_is_for_a_namespaces_own_user(carve):
+def test_kubectl_carve_works_for_a_user_of_one_namespace(carve):
     carve.kubectl("create", "namespace", "team")
     carve.kubectl("create", "serviceaccount", "dev", "-n", "team")
     carve.kubectl("create", "rolebinding", "dev", "-n", "team", "--clusterrole=edit", "--serviceaccount=team:dev")
@@ -501,7 +504,7 @@ def test_kubectl_carve_is_for_a_namespaces_own_user(carve):
     carve.kubectl("create", "clusterrolebinding", "dev", "--clusterrole=carve-viewer", "--serviceaccount=team:dev")
     assert until(lambda: re.search(r"^n0 ", verb("nodes", "n0", user), re.M))
     assert "nodes can serve" in verb("explain", "large", user)
-    # The context's namespace is one whose pods this user may not list.
+    # The namespace of the context is one whose pods this user may not list.
     carve.kubectl("config", "set-context", "--current", "--namespace=default", config=config)
     assert re.search(r"^n0 ", verb("nodes", "n0", user), re.M)
     assert "Forbidden" in verb("slices", user, status=1)
@@ -514,7 +517,7 @@ def test_kubectl_carve_is_for_a_namespaces_own_user(carve):
 
 
 def test_the_replay_reads_a_snapshot_of_the_cluster(carve):
-    # The last one takes a whole device, which may be that of the only node for the second.
+    # The last pod needs a whole device, which may be that of the only node for the second pod.
     for name, limits in (("a", {"carve.dev/memory": "4Gi", "carve.dev/compute": "30"}), ("c", {"aliyun.com/gpu-mem": "3"}),
                          ("b", {"carve.dev/devices": "1"})):
         carve.create(pod_object(name, limits, **(on("share") if name == "c" else {})))
@@ -545,7 +548,7 @@ def test_a_watch_prints_what_changes(carve):
         watch.wait()
 
 
-def test_a_resize_is_for_those_who_may_update_slices(carve):
+def test_only_those_who_may_update_slices_can_resize(carve):
     carve.create(pod_object("resized", {"carve.dev/memory": "2Gi"}, **on("n0")))
     carve.slices("resized")
     carve.kubectl("create", "serviceaccount", "editor")
@@ -560,7 +563,7 @@ def test_a_resize_is_for_those_who_may_update_slices(carve):
     def memory():
         return carve.slices("resized")["containers"]["c"]["parts"][0][1]
     assert until(lambda: memory() == 4 * GiB)
-    # No agent runs here: the test writes the node's result, with the token of the node's agent.
+    # No agent runs here, so the test writes the node's result with the token of the node's agent.
     agent = carve.agent_api("n0")
 
     def node_answers(size, refusal=""):
@@ -587,7 +590,7 @@ def test_a_resize_is_for_those_who_may_update_slices(carve):
         **pod_object("early", {}), "metadata": {"name": "early", "annotations": {"carve.dev/resize": "{}"}}})
 
 
-def test_a_preemption_is_completed_and_its_room_is_kept(carve):
+def test_a_preemption_is_completed_and_its_room_is_reserved(carve):
     carve.kubectl("apply", "-f", "-", stdin={"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                                              "metadata": {"name": "high"}, "value": 1000})
     for name, size in (("a", 12), ("b", 12), ("c", 8), ("d", 8)):
@@ -604,9 +607,9 @@ def test_a_preemption_is_completed_and_its_room_is_kept(carve):
         return any({name for name in "abcd" if devices[name] == device} <= leaving() for device in devices.values())
     assert until(is_room), (leaving(), carve.kubectl("describe", "pod", "high"))
     assert until(lambda: carve.pod("high")["status"].get("nominatedNodeName") == "spread")
-    # It would fit where the room is, and nowhere else: three of the four leave.
+    # It would fit only where the room is: three of the four pods leave.
     carve.create(pod_object("thief", {"carve.dev/memory": "16Gi"}, **on("spread")))
-    for name in leaving():  # There is no kubelet that would end them.
+    for name in leaving():  # There is no kubelet to end them.
         carve.api.call("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
     assert carve.slices("high")["containers"]["c"]["parts"][0][1] == 20 * GiB
     assert not carve.pod("thief")["spec"].get("nodeName")

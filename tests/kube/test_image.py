@@ -1,4 +1,4 @@
-"""Images are made with tar alone, are the same each time, and their programs run with nothing else around them."""
+"""Images are built only with tar, are identical each time, and their programs run without anything else."""
 import json
 import os
 import subprocess
@@ -13,7 +13,7 @@ BUILDER = ROOT / "deploy/image/build"
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """A folder as `cmake --install` makes it, of one program."""
+    """Creates a folder as `cmake --install` would for one program."""
     folder = tmp_path_factory.mktemp("prefix")
     (folder / "bin").mkdir()
     subprocess.run(["strip", "-o", folder / "bin/carve-coordinator", BUILD / "bin/carve-coordinator"], check=True)
@@ -26,13 +26,13 @@ def built(folder, *arguments):
     return output
 
 
-def test_equal_inputs_make_equal_images(prefix, tmp_path):
+def test_equal_inputs_give_identical_images(prefix, tmp_path):
     first = built(tmp_path, prefix).read_bytes()
     assert first == built(tmp_path, prefix).read_bytes()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
-def test_a_program_runs_inside_with_its_libraries(prefix, tmp_path):
+def test_a_program_runs_in_the_image_with_its_libraries(prefix, tmp_path):
     image = built(tmp_path, "--name", "localhost/carve:test", prefix)
     with tarfile.open(image) as archive:
         manifest = json.load(archive.extractfile("manifest.json"))[0]
@@ -44,7 +44,7 @@ def test_a_program_runs_inside_with_its_libraries(prefix, tmp_path):
     assert done.stdout.startswith("carve-coordinator "), done.stderr
 
 
-def test_a_single_static_program_is_packed(tmp_path):
+def test_a_single_static_program_can_be_packed(tmp_path):
     image = built(tmp_path, "--program", BIN / "ctr")
     with tarfile.open(image) as archive, tarfile.open(fileobj=archive.extractfile("layer.tar")) as layer:
         assert "./usr/bin/ctr" in layer.getnames()
@@ -61,7 +61,7 @@ def rendered(overlay):
     return subprocess.run(kustomize, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def test_the_overlay_simulated_differs_in_the_devices_alone():
+def test_the_overlay_simulated_differs_only_in_the_devices():
     # test_pods_of_carve.py runs an agent with this change.
     ours, theirs = rendered("simulated"), rendered("default")
     assert {line.strip() for line in set(ours) ^ set(theirs)} == {"- --driver-root=/host", "- --sim=a10x2"}
@@ -74,6 +74,6 @@ def test_the_overlay_loopback_can_be_upgraded_and_drained():
 
 
 @pytest.mark.parametrize("arguments", [[], ["--program", "/none"], ["--program", "none"], ["/none"], ["--other"]])
-def test_a_wrong_command_line_is_refused(tmp_path, arguments):
+def test_an_invalid_command_line_is_rejected(tmp_path, arguments):
     done = subprocess.run([BUILDER, "--output", tmp_path / "i", *arguments], capture_output=True, text=True)
     assert done.returncode != 0 and done.stderr.startswith("build: ")

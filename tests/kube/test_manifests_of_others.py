@@ -1,5 +1,6 @@
-"""Manifests in the words and shapes of other products' examples (tests/kube/manifests): each is granted what it says, or refused with a
-message that names the way out. Pods of Deployments and Jobs are made by their controllers, whose events carry the refusals."""
+"""Manifests that follow the examples of other products (tests/kube/manifests): each is granted what it
+requests, or rejected with a message that suggests what to do. Pods of Deployments and Jobs are created by
+their controllers, whose events contain the rejections."""
 import json
 
 import pytest
@@ -9,7 +10,8 @@ from cluster import A10, GiB, HERE, node_object, until, uuid_of
 MiB = 1 << 20
 HALF = A10 // 2
 
-# By the beginning of the pod's name: how many pods, and what each container has: bytes and basis points on each device.
+# Keyed by the prefix of the pod's name: the number of pods, and the bytes and basis points that each
+# container has on each device.
 GRANTED = {
     "ack": {"ack-mnist-share": (1, {"mnist": [[3 * GiB, 0]]}),
             "ack-cuda-sample": (1, {"sample": [[2 * GiB, 3000]]}),
@@ -47,7 +49,7 @@ def carve(cluster):
     cluster.replace_nodes([node_object(n) for n in range(4)])
     pair = cluster.start("m1")
     assert until(lambda: pair.health()[0] == 200), pair.health()[1] + pair.log()
-    # The webhook's certificate, and the models of the nodes, are known.
+    # Waits until the webhook's certificate and the models of the nodes are known.
     assert until(lambda: cluster.api.call("POST", "/api/v1/namespaces/default/pods?dryRun=All",
                                           {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"},
                                            "spec": {"containers": [{"name": "c", "image": "i",
@@ -58,7 +60,7 @@ def carve(cluster):
 
 @pytest.fixture(params=sorted(GRANTED))
 def applied(carve, request):
-    """One file, applied: its name and what kubectl said."""
+    """Applies one file; returns its name and kubectl's output."""
     file = HERE / "manifests" / f"{request.param}.yaml"
     text = carve.kubectl("apply", "-f", str(file), check=False)
     yield request.param, text
@@ -72,11 +74,11 @@ def sliced_pods(carve, beginning):
 
 
 def events(carve):
-    """Names of objects with the notes of their events."""
+    """Returns the names of objects with the notes of their events."""
     return [(name, note) for name, _, note in carve.events()]
 
 
-def test_what_is_right_is_granted_and_what_is_wrong_is_refused(carve, applied):
+def test_valid_manifests_are_granted_and_invalid_ones_rejected(carve, applied):
     product, text = applied
     for beginning, (count, wanted) in GRANTED[product].items():
         assert until(lambda: len(sliced_pods(carve, beginning)) == count), (beginning, text, events(carve))
@@ -103,13 +105,13 @@ def check_hami(carve, text):
                json.loads(sliced_pods(carve, "hami-serving")[0]["metadata"]["annotations"]["carve.dev/slices"])["containers"].items()}
     assert classes == {"high": "latency", "low": "batch"}
     assert "hami.io/node-scheduler-policy has no effect here" in text, text
-    # NVIDIA's own words are left to NVIDIA's plugin.
+    # NVIDIA's own resource names are left to NVIDIA's plugin.
     assert "carve.dev/request" not in carve.pod("hami-exclusive")["metadata"].get("annotations", {})
     assert until(lambda: any(who == "hami-large" and note.startswith("0/4 nodes can serve: 4 too small") for who, note in events(carve)))
 
 
-def test_what_has_no_effect_is_said(carve):
-    """A user who creates the pod is warned; a limit that is not lifted is no surprise."""
+def test_settings_without_effect_give_a_warning(carve):
+    """The user who creates the pod is warned, so that a limit that stays in force is no surprise."""
     def warning(env, limits, annotations=None):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "warned", "annotations": annotations or {}},
                "spec": {"containers": [{"name": "c", "image": "i", "env": [{"name": env, "value": "true"}],

@@ -1,4 +1,5 @@
-"""A node of a real cluster: kubelet, containerd, the agent over simulated devices, and carve-kubelet next to it."""
+"""Tests a node of a real cluster: kubelet, containerd, the agent with simulated devices, and
+carve-kubelet."""
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ def placed(cluster, memory=2 * GiB, device=0, share=0, containers=("main",)):
     return slices(cluster.node, **{name: [(cluster.devices()[device], memory, share)] for name in containers})
 
 
-def test_the_node_says_what_it_has(cluster):
+def test_the_node_advertises_what_it_has(cluster):
     node = cluster.node_object()
     assert node["metadata"]["labels"]["carve.dev/node"] == "extender"
     said = json.loads(node["metadata"]["annotations"]["carve.dev/devices"])
@@ -43,7 +44,7 @@ def test_the_node_says_what_it_has(cluster):
     assert cluster.condition("CarveSettingPending")["status"] == "False"
 
 
-def test_a_container_sees_its_slice_and_no_more(cluster):
+def test_a_container_sees_only_its_slice(cluster):
     with cluster.running("web", "sleep 600", placed(cluster)):
         total = int(cluster.inside("web", "/bin/guest_program", "monitor").split()[1])
         assert total == 2 * GiB, "NVML inside shows the slice"
@@ -67,7 +68,7 @@ def test_each_container_has_its_own_slice(cluster):
             assert [part["uuid"] for part in cluster.slice_of("two", container)["parts"]] == [device]
 
 
-def test_pods_that_start_at_once_get_their_own_slices(cluster):
+def test_pods_that_start_at_the_same_time_get_their_own_slices(cluster):
     sizes = {f"at-once-{n}": (n + 1) * GiB for n in range(4)}
     for name, size in sizes.items():
         cluster.create(cluster.pod(name, "sleep 600"), placed(cluster, size))
@@ -80,7 +81,7 @@ def test_pods_that_start_at_once_get_their_own_slices(cluster):
             cluster.remove(name, "--wait=false")
 
 
-def test_what_was_not_placed_here_does_not_start(cluster):
+def test_a_pod_that_was_not_placed_here_does_not_start(cluster):
     uuid = cluster.devices()[0]
     unplaced = {"bare": (None, "pod default/bare was not placed by Carve"),
                 "elsewhere": (slices("n9", main=[(uuid, GiB, 0)]), "placed on node n9, and this is node localhost"),
@@ -99,7 +100,7 @@ def test_what_was_not_placed_here_does_not_start(cluster):
 
 
 def test_a_restarted_container_keeps_its_slice(cluster):
-    # The first process of a container ignores signals from inside it.
+    # The first process of a container ignores signals from inside the container.
     with cluster.running("loop", f"{HOLD} & wait $!", placed(cluster), restartPolicy="Always"):
         first = cluster.slice_of("loop")
         assert until(lambda: any(p["attached"] for p in cluster.carve_show(first["name"])["processes"]))
@@ -110,7 +111,7 @@ def test_a_restarted_container_keeps_its_slice(cluster):
         assert (again["name"], again["slot"]) == (first["name"], first["slot"])
 
 
-def test_programs_run_on_while_ours_are_killed(cluster):
+def test_programs_keep_running_when_carves_programs_are_killed(cluster):
     with cluster.running("on", HOLD, placed(cluster)):
         name = cluster.slice_of("on")["name"]
         assert until(lambda: any(p["attached"] for p in cluster.carve_show(name)["processes"]))
@@ -159,7 +160,7 @@ def told(cluster, name, reason, part):
 
 
 def test_a_program_that_breaks_its_limits_has_events(cluster):
-    # The driver that the shim stands before, used without it.
+    # The driver that is behind the shim, used without the shim.
     bypass = f"unset LD_PRELOAD; export LD_LIBRARY_PATH=/usr/lib/carve/driver; exec {LOAD} --allocate 3GiB --no-touch --seconds 600"
     with cluster.running("breaks", bypass, placed(cluster, 2 * GiB)):
         assert until(lambda: told(cluster, "breaks", "CarveBypass", "found unattached with")), cluster.events("breaks")
@@ -170,7 +171,7 @@ def fault(cluster, *words):
     subprocess.run([BUILD / "bin/carve-sim", "fault", cluster.folder / "state/sim", *map(str, words)], check=True, capture_output=True)
 
 
-def test_what_happens_to_devices_has_events(cluster):
+def test_changes_of_devices_are_events(cluster):
     with cluster.running("faulty", HOLD, placed(cluster)):
         name = cluster.slice_of("faulty")["name"]
         attached = until(lambda: [p["pid"] for p in cluster.carve_show(name)["processes"] if p["attached"]])
@@ -183,13 +184,13 @@ def test_what_happens_to_devices_has_events(cluster):
         assert until(lambda: said(cluster)["devices"][1]["health"] == "lost")
     finally:
         fault(cluster, "clear")
-        cluster.stop("carved")  # A device that has fallen off the bus is not trusted before the agent has started again.
+        cluster.stop("carved")  # A device that fell off the bus is not trusted until the agent restarts.
         cluster.start_agent()
     assert until(lambda: told(cluster, cluster.node, "CarveDeviceRecovered", "device 1")), cluster.events(cluster.node)
     assert until(lambda: said(cluster)["devices"][1]["health"] == "ok")
 
 
-def test_a_copy_of_an_attach_directory_gives_nothing(cluster):
+def test_a_copy_of_an_attach_directory_gives_no_access(cluster):
     with cluster.running("owner", "sleep 600", placed(cluster, 4 * GiB)):
         slot = cluster.slice_of("owner")["slot"]
         stolen = {"name": "stolen", "hostPath": {"path": f"{cluster.socket}.run/attach/{slot}"}}
@@ -216,7 +217,7 @@ def test_processes_of_a_force_deleted_pod_keep_their_part(cluster):
         assert cluster.slice_of("stubborn") is None, "the heir waited for the last process of the slice before"
 
 
-def test_what_lasts_of_a_ledgers_differences_is_in_the_nodes_object(cluster):
+def test_lasting_ledger_drift_is_shown_in_the_nodes_object(cluster):
     def written():
         text = cluster.node_object()["metadata"]["annotations"].get("carve.dev/ledger")
         return json.loads(text)["parts"] if text else None
@@ -240,13 +241,14 @@ def said(cluster):
 
 
 def busy(cluster, *names):
-    """The counts of the slices' meters: busy time, and when it was read, by the arbiter's clock."""
+    """Returns the counts of the slices' meters: the busy time, and when it was read on the arbiter's
+    clock."""
     counts = {name: cluster.slice_of(name)["parts"][0].get("compute") or {} for name in names}
     return {name: (count.get("busy_ns", 0), count.get("as_of_ns", 0)) for name, count in counts.items()}
 
 
 def percents(cluster, *names, seconds=2):
-    """What each pod's slice was charged, in percent of the device's time."""
+    """Returns what each pod's slice was charged, in percent of the device's time."""
     before = busy(cluster, *names)
     time.sleep(seconds)
     after = busy(cluster, *names)
@@ -254,7 +256,8 @@ def percents(cluster, *names, seconds=2):
 
 
 def in_some_window(cluster, names, holds, tries=8):
-    """Whether the charges of one of several windows are as expected; in the others the machine may be busy with other work."""
+    """Returns whether the charges are as expected in one of several windows; in the others the machine may be
+    busy with other work."""
     seen = []
     for _ in range(tries):
         seen.append(percents(cluster, *names))
@@ -263,13 +266,14 @@ def in_some_window(cluster, names, holds, tries=8):
     raise AssertionError(seen)
 
 
-# Under each policy: two pods of 30 % and 70 %, both with work; and the first alone. Tolerances are those of tests/cases/test_shares.py.
+# Under each policy: two pods of 30 % and 70 % that both have work, and the first one without the other.
+# Tolerances are those of tests/cases/test_shares.py.
 SHARES = {"fixed-share": (lambda a, b: abs(a - 30) <= 1.5 and abs(b - 70) <= 3.5, lambda a: abs(a - 30) <= 1.5),
           "guaranteed-burst-share": (lambda a, b: a >= 28 and b >= 65 and a + b >= 92, lambda a: a >= 90)}
 
 
 @pytest.mark.parametrize("policy", SHARES)
-def test_two_pods_have_the_shares_that_they_have_on_one_machine(cluster, policy):
+def test_two_pods_get_the_same_shares_as_on_one_machine(cluster, policy):
     def compute(name, percent):
         parts = [(cluster.devices()[0], GiB, 100 * percent)]
         return cluster.running(name, f"exec {LOAD} --kernels 200us --no-sync --seconds 600", slices(cluster.node, policy, main=parts))

@@ -1,4 +1,5 @@
-"""A runtime that drops CDI devices without a word (Debian's containerd 1.6): containers get their slices by mounts."""
+"""Tests a runtime that silently ignores CDI devices (Debian's containerd 1.6), with which containers get
+their slices by mounts."""
 import json
 import pathlib
 import subprocess
@@ -26,7 +27,7 @@ def cluster():
         c.end()
 
 
-def test_a_container_gets_its_slice_by_mounts_and_the_node_says_so(cluster):
+def test_a_container_gets_its_slice_by_mounts_and_the_node_reports_it(cluster):
     ready = cluster.condition("CarveReady")
     assert (ready["status"], ready["reason"]) == ("True", "NoCdi"), ready
     assert "degraded: no CDI" in ready["message"] and "containerd 1.6." in ready["message"]

@@ -1,4 +1,5 @@
-"""The manifests run as they are installed: images made with tar alone, the coordinator and the scheduler in a pod of a real kubelet."""
+"""Runs the manifests as they are installed: images built only with tar, and the coordinator and the scheduler
+in a pod of a real kubelet."""
 import contextlib
 import fcntl
 import json
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a kubelet needs root"
 
 @pytest.fixture(scope="module")
 def node():
-    """A cluster with a kubelet; a machine has room for one at a time."""
+    """A cluster with a kubelet, of which a machine can run only one at a time."""
     with open("/tmp/carve-kubelet.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         c = Cluster(kubelet=True)
@@ -28,7 +29,8 @@ def node():
             yield c
         finally:
             c.end()
-            # The agent has been killed with its cluster. One kubelet runs at a time, so the files of its slots are this one's.
+            # The agent was killed with its cluster. Only one kubelet runs at a time, so the files of its
+            # slots belong to this one.
             for file in pathlib.Path("/var/run/cdi").glob("carve.dev-slot_*.json"):
                 if str(c.folder) in file.read_text():
                     file.unlink()
@@ -42,7 +44,7 @@ def load(cluster, folder, *arguments):
 
 
 def install(cluster, folder):
-    """Installs all programs that are built, in pods. The agent has simulated devices and folders of its own."""
+    """Installs all built programs in pods. The agent has simulated devices and its own folders."""
     (folder / "bin").mkdir()
     for program in (BUILD / "bin").glob("carve*"):
         subprocess.run(["strip", "-o", folder / "bin" / program.name, program], check=True)
@@ -88,7 +90,8 @@ def test_the_deployment_becomes_ready_and_binds(carve):
 
 @pytest.fixture(scope="module")
 def served(carve):
-    """The node of the kubelet is Carve's: its agent has described it, and the kubelet knows its slots."""
+    """The kubelet's node is ready for Carve when its agent has described it and the kubelet knows its
+    slots."""
     carve.delete_pods()
     carve.kubectl("delete", "nodes", "n7", "--ignore-not-found")
     carve.kubectl("label", "node", "localhost", "carve.dev/bookkeeper=extender")
@@ -101,7 +104,7 @@ def served(carve):
     return carve
 
 
-def test_a_stateful_set_of_another_product_runs_inside_its_quota(served):
+def test_a_stateful_set_of_another_product_stays_within_its_quota(served):
     command = "carve-load --allocate 1GiB --no-touch; carve-load --allocate 3GiB --no-touch; exec sleep 600"
     container = {"name": "binpack-1", "image": "localhost/carve:latest", "imagePullPolicy": "Never",
                  "command": ["/usr/bin/sh", "-c", command],
@@ -146,7 +149,7 @@ def test_a_static_pod_has_no_slice_and_an_event(served):
 
 @pytest.fixture(scope="module")
 def web(served):
-    """A pod that holds a GiB of its 2 GiB."""
+    """Creates a pod that holds one GiB of its 2 GiB."""
     assert until(lambda: not served.api.get("/api/v1/namespaces/default/pods")["items"], 90)
     pod = pod_object("web", {"carve.dev/memory": "2Gi"}, hostNetwork=True)
     pod["spec"]["containers"][0].update(image="localhost/carve:latest", imagePullPolicy="Never",
@@ -163,7 +166,7 @@ def web(served):
 def test_top_shows_what_the_agents_measure(web):
     def rows():
         return json.loads(carve_verb(web, "top", "-o", "json", "-n", "default"))["slices"]
-    # A context counts too.
+    # A context also counts.
     assert until(lambda: len(found := rows()) == 1 and 1 << 30 <= found[0]["memory_charged_bytes"] < 2 << 30), rows()
     assert (rows()[0]["pod"], rows()[0]["memory_bytes"], rows()[0]["node"]) == ("web", 2 << 30, "localhost")
     assert "default    web  c          localhost  0" in carve_verb(web, "top")
@@ -180,16 +183,16 @@ def test_a_resize_changes_the_slice_of_a_running_pod(web):
     def allocated(size):
         return '"error":null' in web.kubectl("exec", "web", "--", "carve-load", "--allocate", size, "--no-touch", check=False)
     before = web.slices("web")["containers"]["c"]["parts"]
-    assert until(lambda: allocated("1280MiB"))  # Beside the GiB that the program holds, and two contexts.
+    assert until(lambda: allocated("1280MiB"))  # In addition to the program's GiB and two contexts.
     assert "at most 22731 MiB fits" in carve_verb(web, "set", "web", "--memory", "64Gi", status=1)
-    # Less than is charged: the node rejects it, and the pod keeps its amounts.
+    # This is less than what is charged: the node rejects it, and the pod keeps its amounts.
     assert "the slice does not get 512 MiB" in carve_verb(web, "set", "web", "--memory", "512Mi", status=1)
     assert web.slices("web")["containers"]["c"] == {**web.slices("web")["containers"]["c"], "parts": before}
     assert "memory_before" not in web.slices("web")["containers"]["c"]
     notes = ("get", "events.events.k8s.io", "-n", "default", "-o", "jsonpath={range .items[*]}{.reason}: {.note}{'\\n'}{end}")
     assert until(lambda: "CarveRefused: container c: the slice does not get 512 MiB" in web.kubectl(*notes)), web.kubectl(*notes)
     assert "CarveSliceChanged: container c: the slice now has 3 GiB of each device" in web.kubectl(*notes)
-    # The cache has what the node's ledger has, so the rest of the device, and no more, is free for another pod.
+    # The cache agrees with the node's ledger, so exactly the rest of the device is free for another pod.
     devices = json.loads(carve_verb(web, "devices", "-o", "json"))["devices"]
     assert devices[0]["memory_used_bytes"] == 3 << 30, devices
     carve_verb(web, "set", "web", "--memory", "2Gi")
@@ -213,7 +216,7 @@ def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
             return str(error.code)
     assert read() == "403"
     web.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=carve-metrics-reader", "--serviceaccount=default:reader")
-    text = until(lambda: (t := read()) != "403" and t)  # An answer is kept for 60 s; each token is a new one.
+    text = until(lambda: (t := read()) != "403" and t)  # An answer is cached for 60 s, but each token is new.
     assert "carve_agent_up 1" in text and 'carve_setting_pending{setting="policy"} 0' in text, text
     charged = [line for line in text.splitlines() if line.startswith("carve_slice_memory_charged_bytes") and 'pod="web"' in line]
     assert len(charged) == 1 and 'namespace="default"' in charged[0] and 'container="c"' in charged[0]
@@ -222,9 +225,10 @@ def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
         urllib.request.urlopen("http://127.0.0.1:9472/metrics", timeout=10).read()
 
 
-def test_a_crashed_agent_is_back_without_a_restart_of_its_container(web):
+def test_a_crashed_agent_restarts_without_a_restart_of_its_container(web):
     def agents():
-        """The agent of this cluster, without the programs that it has forked and not executed yet, and its parent: {pid: parent}."""
+        """Returns the agent of this cluster and its parent, without programs that it has forked but not
+        executed yet: {pid: parent}."""
         found = {}
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -267,8 +271,9 @@ def test_an_init_container_runs_in_the_first_containers_slice(web):
     web.kubectl(*settings, '{"data":{"initContainers":"refuse"}}')
 
 
-def test_programs_run_on_while_the_agents_are_rolled_out(web):
-    """The fd store ends with its container: reports are recovered from the mappings of the programs."""
+def test_programs_keep_running_while_the_agents_are_rolled_out(web):
+    """The fd store ends with its container, so report pages are recovered from the mappings of the
+    programs."""
     busy = pod_object("busy", {"carve.dev/memory": "2Gi", "carve.dev/compute": "30"}, hostNetwork=True)
     busy["spec"]["containers"][0].update(image="localhost/carve:latest", imagePullPolicy="Never", command=[
         "/usr/bin/sh", "-c", "exec carve-load --allocate 1GiB --no-touch --kernels 200us --seconds 86400"])
@@ -283,7 +288,7 @@ def test_programs_run_on_while_the_agents_are_rolled_out(web):
     def agent():
         pods = web.api.get(f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector=app=carve-agent")["items"]
         if len(pods) != 1:
-            return None  # The one before is not gone yet, or the next not made.
+            return None  # The previous one is not gone yet, or the next not created.
         (pod,) = pods
         return pod["metadata"]["uid"] if all(s["ready"] for s in pod["status"].get("containerStatuses", [{"ready": False}])) else None
 

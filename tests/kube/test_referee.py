@@ -1,4 +1,4 @@
-"""The referee finds what it is there to find."""
+"""Tests that the referee finds errors."""
 import json
 
 from referee import Referee
@@ -17,11 +17,11 @@ def wrong(*events):
     return referee.wrong
 
 
-def test_what_is_right_passes():
+def test_valid_events_pass():
     assert wrong(("ADDED", pod("p", [("GPU-0", 60)])), ("DELETED", pod("p", [("GPU-0", 60)])), ("ADDED", pod("q", [("GPU-0", 100)]))) == []
 
 
-def test_what_is_wrong_is_found():
+def test_errors_are_found():
     assert "120 of 100 bytes" in wrong(("ADDED", pod("p", [("GPU-0", 60)])), ("ADDED", pod("q", [("GPU-0", 60)])))[0]
     assert "17 slices" in wrong(*(("ADDED", pod(f"p{i}", [("GPU-0", 1)])) for i in range(17)))[0]
     assert "no device" in wrong(("ADDED", pod("p", [("GPU-9", 1)])))[0]

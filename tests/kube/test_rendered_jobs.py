@@ -1,4 +1,4 @@
-"""What `carve submit --render` prints is accepted by a real API server."""
+"""A real API server accepts the output of `carve submit --render`."""
 import contextlib
 import subprocess
 
@@ -14,7 +14,7 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def render():
-    """Renders a job by a controller of its own."""
+    """Renders a job with its own controller."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(network.own_network())
         agent = Agent("a10x2")
@@ -40,8 +40,8 @@ def render():
 
 @pytest.fixture(scope="module")
 def server(cluster):
-    """The cluster, for as long as these cases run without Carve's webhooks, which no coordinator answers now, and without the policy
-    about pods that the webhooks do not see."""
+    """The cluster without Carve's webhooks, which no coordinator answers during these tests, and without the
+    policy about pods that the webhooks do not see."""
     path = "/apis/admissionregistration.k8s.io/v1"
     objects = (("mutatingwebhookconfigurations", "carve"), ("validatingwebhookconfigurations", "carve"),
                ("validatingadmissionpolicybindings", "carve-requests"))
@@ -63,8 +63,8 @@ def test_the_server_accepts_a_custom_job(server, render):
 
 
 def test_the_server_accepts_sparks_pod_template(server, render):
-    template = render["spark"].replace("IMAGE", "busybox").replace("metadata:\n", "metadata:\n  name: b\n")  # Spark names the pods.
+    template = render["spark"].replace("IMAGE", "busybox").replace("metadata:\n", "metadata:\n  name: b\n")  # Spark sets the names of pods.
 
-    def applied():  # The API server notices a moment later that the webhooks and the policy are gone.
+    def applied():  # The API server notices the removal only a moment later.
         return server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=template, check=False)
     assert until(lambda: "pod/b created (server dry run)" in applied()), applied()

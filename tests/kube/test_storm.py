@@ -1,5 +1,6 @@
-"""Every program of a node and of the control plane is killed under running pods, one by one and together, from a seed. The programs in
-the pods count in the device's memory and notice nothing. CARVE_LONG=1 makes 50 rounds instead of 3."""
+"""Every program of a node and of the control plane is killed while pods run, one by one and together, as
+drawn from a seed. The programs in the pods count in the device's memory and must not notice anything.
+CARVE_LONG=1 runs 50 rounds instead of 3."""
 import os
 import random
 
@@ -13,7 +14,7 @@ if missing():
 
 ROUNDS = 50 if os.environ.get("CARVE_LONG") else 3
 MiB = 1 << 20
-SETTLING = 240  # Seconds; a kubelet's restart waits for leases and back-offs of others.
+SETTLING = 240  # In seconds; a restarted kubelet waits for leases and back-offs.
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def cluster():
 
 
 def counting(size):
-    """Counts in `size` bytes of device memory and asks, at each step, for as much again, in vain."""
+    """Counts in `size` bytes of device memory. At each step it requests as much again, which must fail."""
     return ["/bin/guest_program", "count", "/tmp/count", str(size * 3 // 4 - 512 * MiB), str(size)], {"carve.dev/memory": str(size)}
 
 
@@ -43,7 +44,7 @@ STANDING = {"one": {"main": counting(2 * GiB)}, "two": {"left": counting(2 * GiB
 
 
 def programs(cluster):
-    """The attached process of each container, once each has one."""
+    """Returns the attached process of each container, once each has one."""
     def found():
         out = {}
         for s in cluster.slices():
@@ -55,14 +56,15 @@ def programs(cluster):
 
 
 def victims(chance, number):
-    """First each alone, in turns; then some together; each third time all."""
+    """Yields the programs to kill: first each by itself, then several together, and every third time all."""
     if number % 3 == 2:
         return chance.sample(KILLED, len(KILLED))
     return chance.sample(KILLED, 1 if number % 3 == 0 else chance.randint(2, len(KILLED) - 1))
 
 
 def settles(cluster, condition):
-    """Waits for the condition. What ends meanwhile is started again: a kubelet ends if its container runtime comes later."""
+    """Waits for the condition. Restarts what ends meanwhile, because a kubelet ends if its container runtime
+    starts later."""
     def checked():
         cluster.start_what_ended()
         return condition()
@@ -70,7 +72,8 @@ def settles(cluster, condition):
 
 
 def is_not_admitted(cluster, name):
-    """Whether kubelet gave the pod up: the plugin died while kubelet asked it. Such a pod never starts; its controller makes another."""
+    """Returns whether kubelet gave up on the pod because the plugin died during a call. Such a pod never
+    starts; its controller creates another one."""
     status = (cluster.get("pod", name) or {}).get("status", {})
     return status.get("phase") == "Failed" and status.get("reason") == "UnexpectedAdmissionError"
 
@@ -87,7 +90,7 @@ def moved_on(those, before):
     return all(now > before[who] for who, now in counts(those).items())
 
 
-def test_no_program_notices_what_is_killed_around_it(cluster):
+def test_no_program_notices_kills_of_other_programs(cluster):
     chance = random.Random(16)
     for name, containers in STANDING.items():
         cluster.submit(cluster.asking(name, **containers))
@@ -96,7 +99,7 @@ def test_no_program_notices_what_is_killed_around_it(cluster):
     identities = {name: [s["containerID"] for s in pod["status"]["containerStatuses"]] for name, pod in cluster.pods().items()}
     killed = dict.fromkeys(KILLED, 0)
     for number in range(ROUNDS):
-        guest = f"guest-{number}"  # Its start, or its end, meets the kills.
+        guest = f"guest-{number}"  # Its start or its end coincides with the kills.
         cluster.submit(cluster.asking(guest, main=counting(chance.choice((2, 3, 4)) * GiB)))
         if chance.random() < 0.5:
             assert settles(cluster, lambda: cluster.is_ready(guest)), (cluster.waiting(guest), cluster.events(guest))
@@ -123,7 +126,8 @@ def test_no_program_notices_what_is_killed_around_it(cluster):
 
 
 def check(cluster, those, identities, number):
-    """After the settling: the same programs, the same slices in cache, annotations and agent."""
+    """Checks that after settling there are the same programs and the same slices in cache, annotations and
+    agent."""
     assert settles(cluster, lambda: set(cluster.pods()) == set(STANDING)), (number, set(cluster.pods()))
     assert all(program.is_alive() for program in those.values()), number
     before = counts(those)
@@ -135,7 +139,7 @@ def check(cluster, those, identities, number):
     assert settles(cluster, lambda: cluster.held() == granted), (number, cluster.held(), granted)
     for s in cluster.slices():
         assert all(part["charged_bytes"] <= part["quota_bytes"] for part in s["parts"]), (number, s)
-    # The coordinator's cache have what the referee adds up: what is free, to the MiB.
+    # The coordinator's cache must agree with the referee's sums: what is free, to the MiB.
     usable = {d["uuid"]: d["usable_bytes"] for d in cluster.device_documents()}
     free = max(size - sum(part[1] for _, parts in granted for part in parts if part[0] == uuid) for uuid, size in usable.items())
     assert settles(cluster, lambda: cluster.fits(free) and not cluster.fits(free + MiB)), (number, free, granted)

@@ -1,5 +1,6 @@
-"""Two coordinators, each next to its scheduler on a host of its own: they and the API server are killed while pods are bound, and a
-referee watches. CARVE_KUBE_BINDS is the number of binds: 300, or 10,000 in the long form, which kills as often as a bad day would."""
+"""Two coordinators, each with its scheduler on its own host: they and the API server are killed while pods
+are bound, and a referee checks the result. CARVE_KUBE_BINDS is the number of bindings: 300, or 10,000 in the
+long form, which kills as often as on a bad day."""
 import http.client
 import json
 import os
@@ -17,14 +18,14 @@ from cluster import A10, SYSTEM, HERE, node_object, pod_object, until, uuid_of
 LONG = bool(os.environ.get("CARVE_LONG"))
 BINDS = int(os.environ.get("CARVE_KUBE_BINDS", 10_000 if LONG else 300))
 LEAST_KILLS = {"coordinator": 4, "kube-apiserver": 1}
-COORDINATOR_EVERY, SERVER_EVERY = (2, 5), (30, 30) if LONG else (8, 12)  # Seconds.
-WAITING, STANDING = 60, 150  # Pods at once: not bound yet; bound.
+COORDINATOR_EVERY, SERVER_EVERY = (2, 5), (30, 30) if LONG else (8, 12)  # In seconds.
+WAITING, STANDING = 60, 150  # Simultaneous pods: not bound yet, and bound.
 NODES = range(100, 115)
 
 
 @pytest.fixture
 def two(cluster):
-    """The cluster with Carve installed, 15 nodes of four devices, and two coordinators."""
+    """The cluster with Carve installed, 15 nodes with four devices each, and two coordinators."""
     cluster.install()
     cluster.delete_pods()
     cluster.replace_nodes([node_object(n, devices=4) for n in NODES])
@@ -62,7 +63,7 @@ def limits_of(chance):
 
 
 class Load:
-    """Pods that are created, bound and deleted at random. The API server may be away at any call."""
+    """Creates, binds and deletes pods at random. The API server may be down at any call."""
     PATH = "/api/v1/namespaces/default/pods"
 
     def __init__(self, cluster, seed):
@@ -85,14 +86,15 @@ class Load:
         self.bound |= self.there
 
     def create(self, most):
-        """The webhook is one coordinator's: while it or the API server is away, no pod is created."""
+        """Only one coordinator serves the webhook. While it or the API server is down, no pod can be
+        created."""
         for _ in range(min(WAITING - len(self.waiting), most - self.created)):
             if self.call("POST", self.PATH, pod_object(f"p{self.created}", limits_of(self.chance)))[0] not in (201, 409):
                 return
             self.created += 1
 
     def delete(self):
-        """Makes room; one of those that wait goes as well, perhaps while it is being bound."""
+        """Deletes pods to make room, including one that is waiting and may just be being bound."""
         gone = self.chance.sample(sorted(self.there), max(len(self.there) - STANDING, min(5, len(self.there))))
         for name in gone + self.chance.sample(sorted(self.waiting), min(1, len(self.waiting)) * self.chance.choice((0, 0, 1))):
             self.call("DELETE", f"{self.PATH}/{name}?gracePeriodSeconds=0")
@@ -104,7 +106,7 @@ class Load:
 
 
 class Killer:
-    """Kills the active coordinator and the API server at random moments, and starts again what has ended."""
+    """Kills the active coordinator and the API server at random moments, and restarts what has ended."""
 
     def __init__(self, cluster, pairs, seed):
         self.cluster, self.pairs, self.chance = cluster, pairs, random.Random(seed)
@@ -143,7 +145,7 @@ class Killer:
         return all(self.kills[name] >= least for name, least in LEAST_KILLS.items())
 
 
-def test_no_device_is_granted_twice_while_all_that_decide_are_killed(two, referee):
+def test_no_device_is_granted_twice_while_coordinators_and_api_server_are_killed(two, referee):
     cluster, pairs = two
     load = Load(cluster, seed=7)
     assert until(lambda: holder(cluster) in ("a1", "a2"))
@@ -155,7 +157,8 @@ def test_no_device_is_granted_twice_while_all_that_decide_are_killed(two, refere
         if len(load.bound) > last:
             last, at = len(load.bound), time.monotonic()
         assert time.monotonic() - at < 180, (killer.kills, len(load.bound), [p.log()[-2000:] for p in pairs])
-    # The scheduler of the active pair dies with its coordinator: the other pair takes over. An API server that ended is started again.
+    # The scheduler of the active pair dies with its coordinator, so that the other pair takes over. An API
+    # server that has ended is restarted.
     def is_held():
         killer.start_what_ended()
         return holder(cluster) in ("a1", "a2")

@@ -1,4 +1,5 @@
-"""A node of a real cluster with a coordinator and its scheduler: pods are created as users create them, and every program can be killed."""
+"""A node of a real cluster with a coordinator and its scheduler. Pods are created as users create them, and
+every program can be killed."""
 import http.client
 import json
 import pathlib
@@ -49,7 +50,7 @@ class WholeCluster(NodeCluster):
         return {"carved": self.start_agent, "carve-kubelet": self.start_kubelet_program, "coordinator": self.pair.start_coordinator}[name]()
 
     def call(self, method, path, body=None):
-        """The API server's answer; status 0: it is away."""
+        """Returns the API server's answer; status 0 if it is down."""
         try:
             return self.control.api.call(method, path, body)
         except (OSError, http.client.HTTPException, ValueError):
@@ -60,7 +61,8 @@ class WholeCluster(NodeCluster):
         self.pair.start_what_ended()
 
     def is_settled(self):
-        """Whether every program serves again, as far as the node's conditions say: they are those of before for up to 40 s."""
+        """Returns whether every program serves again according to the node's conditions, which may be
+        outdated for up to 40 s."""
         if self.carve("version").returncode != 0 or self.pair.health()[0] != 200:
             return False
         status, node = self.call("GET", f"/api/v1/nodes/{self.node}")
@@ -71,7 +73,7 @@ class WholeCluster(NodeCluster):
 
     # Pods.
     def asking(self, name, **containers):
-        """A pod of containers: each a command and its limits."""
+        """Returns a pod with containers, each given by a command and its limits."""
         made = [{"name": container, "image": IMAGE, "imagePullPolicy": "Never", "command": command, "resources": {"limits": limits}}
                 for container, (command, limits) in containers.items()]
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
@@ -87,7 +89,8 @@ class WholeCluster(NodeCluster):
         return {pod["metadata"]["name"]: pod for pod in self.control.api.get("/api/v1/namespaces/default/pods")["items"]}
 
     def granted(self):
-        """What annotations grant: (pod, container) to its parts. A referee's own sum, from the objects alone."""
+        """Returns what the annotations grant: the parts by (pod, container). Computed only from the objects,
+        independently of Carve."""
         out = {}
         for name, pod in self.pods().items():
             text = pod["metadata"].get("annotations", {}).get("carve.dev/slices")
@@ -97,7 +100,7 @@ class WholeCluster(NodeCluster):
         return out
 
     def held(self):
-        """What the agent has: a list, so that a slice that is there twice is seen."""
+        """Returns the agent's slices as a list, so that duplicates are visible."""
         return sorted(((s["holder"]["pod"]["name"], s["holder"]["pod"]["container"]),
                        sorted((part["uuid"], part["quota_bytes"], part["share_bp"]) for part in s["parts"])) for s in self.slices())
 
@@ -109,7 +112,7 @@ class WholeCluster(NodeCluster):
         return dict(line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
 
     def fits(self, size):
-        """Whether a pod with this much memory has room, by the cache of the coordinator."""
+        """Returns whether a pod with this much memory fits according to the coordinator's cache."""
         request = json.dumps({"v": 1, "dialect": "carve", "given": {}, "containers": {"c": {"memory_bytes": size, "devices": 1}}, "cpu": 0})
         pod = {"metadata": {"name": "question", "namespace": "default", "uid": f"question-{size}",
                             "annotations": {"carve.dev/request": request}}}
@@ -121,7 +124,8 @@ class WholeCluster(NodeCluster):
 
 
 class Program:
-    """A process of a pod, as the host sees it: it is the same as long as pid and start time are."""
+    """Returns a process of a pod as the host sees it. It is the same process while pid and start time are the
+    same."""
 
     def __init__(self, pid):
         self.pid, self.began = pid, self.start_time(pid)
@@ -137,5 +141,5 @@ class Program:
         return self.began is not None and self.start_time(self.pid) == self.began
 
     def count(self):
-        """What `guest_program count` wrote in its container."""
+        """Returns what `guest_program count` wrote in its container."""
         return int(pathlib.Path(f"/proc/{self.pid}/root/tmp/count").read_text())

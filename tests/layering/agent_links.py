@@ -1,5 +1,6 @@
-"""The agent runs as root, so it links nothing of the controller: no archive and no object of these folders is in the
-inputs of bin/carved, directly or through another library. The controller links the controller's, or the check sees nothing.
+"""The agent runs as root, so it must not link any part of the controller: no archive or object of these
+folders may be in the inputs of bin/carved, directly or through another library. The controller itself must
+link them, or the check would be ineffective.
 
   agent_links.py BUILD_NINJA
 """
@@ -7,11 +8,11 @@ import re
 import sys
 
 AGENT, CONTROLLER = "bin/carved", "bin/carve-controller"
-FORBIDDEN = ("controller", "yaml", "objects", "engines", "dialects", "render", "workload", "bill")  # Folders of src/, with those below them.
+FORBIDDEN = ("controller", "yaml", "objects", "engines", "dialects", "render", "workload", "bill")  # Folders of src/, including their subfolders.
 
 
 def edges_of(text):
-    """Returns {output: its inputs}, explicit and implicit, without those that only order the build."""
+    """Returns {output: its inputs}, both explicit and implicit, without order-only inputs."""
     edges = {}
     for line in text.replace("$\n", "").splitlines():
         if found := re.match(r"build ([^:]+): \S+ (.*)", line):
@@ -22,7 +23,7 @@ def edges_of(text):
 
 
 def linked(program, edges):
-    """Returns all that the program is made of."""
+    """Returns all inputs of the program."""
     seen, left = set(), [program]
     while left:
         for made_from in edges.get(left.pop(), []):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The second check of the layers. Every #include "..." under src/ obeys src/layers.txt.
+"""The second check of the layers: every #include "..." under src/ must obey src/layers.txt.
 
-Usage: includes.py SOURCE_DIR. Exit status 1 and a line per include that is not allowed.
+Usage: includes.py SOURCE_DIR. Prints a line for each include that is not allowed, and then exits with status
+1.
 """
 import pathlib
 import re
@@ -9,7 +10,7 @@ import sys
 
 
 def read_rows(table):
-    """Returns {folder: the folders that it may use}."""
+    """Returns {folder: folders that it may use}."""
     rows = {}
     for line in table.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -19,7 +20,7 @@ def read_rows(table):
 
 
 def row_of(path, rows):
-    """Returns the longest row that is the beginning of the path; None if there is none."""
+    """Returns the longest row that is a prefix of the path, or None."""
     return max((row for row in rows if path.startswith(row + "/")), key=len, default=None)
 
 
@@ -45,8 +46,8 @@ def violations(source):
             if not (source / target).exists():
                 yield f'{file}:{number}: "{target}" is not a path below src/'
             elif "/testing/" in target:
-                # A double replaces code of the folder around it. Tests of any part of that folder may use it, and
-                # tests of folders that may use that folder.
+                # A test double replaces code of the folder around it. It may be used by tests of any part of
+                # that folder, and by tests of folders that may use that folder.
                 inside = path.startswith(target.partition("/testing/")[0] + "/")
                 if not is_test(path) or not (inside or row_of(target, rows) in rows[row]):
                     yield f'{file}:{number}: src/{row} may not include "{target}"'

@@ -1,5 +1,5 @@
-"""Production, replay and tests decide with the same src/place. Each of its files is compiled once, into one archive, and
-every program that places slices links that archive.
+"""Production, replay and tests use the same src/place: each of its files is compiled once into one archive,
+which every program that places slices links.
 
   one_place.py BUILD_NINJA
 """

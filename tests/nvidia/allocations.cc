@@ -1,8 +1,10 @@
-// Takes device memory in each way that Carve charges, over NVIDIA's libcuda and the responder, and compares.
-//   nvidia_allocations    RESPONDER_REQUESTS names the responder's log of what the resource manager was asked for
-// A line for each step: its name, the bytes of device memory that the driver requested from the resource manager, and the bytes that
-// cuMemGetInfo lost; then both again after the step's memory was freed. Managed memory counts as requested when it is mapped.
-// In a slice cuMemGetInfo returns Carve's figures, so that its loss is the charge. Exit status 1: a call failed.
+// Allocates device memory in each way that Carve charges, with NVIDIA's libcuda and the responder, and
+// compares the figures.
+//   nvidia_allocations    RESPONDER_REQUESTS names the responder's log of requests to the resource manager
+// A line for each step: its name, the bytes of device memory that the driver requested from the resource
+// manager, and the bytes that cuMemGetInfo lost; then both again after the step's memory was freed. Managed
+// memory counts as requested when it is mapped. In a slice cuMemGetInfo returns Carve's figures, so the loss
+// is the charge. The exit status is 1 if a call failed.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +37,7 @@ void must_at(CUresult result, const char* call, int line) {
 }
 #define MUST(call) must_at(call, #call, __LINE__)
 
-// What the resource manager was asked for and did not get back, in bytes of device memory.
+// Returns the bytes of device memory that the resource manager was asked for and that were not returned.
 int64_t requested() {
   const char* const path = getenv("RESPONDER_REQUESTS");
   std::ifstream log(path != nullptr ? path : "");
@@ -55,7 +57,7 @@ int64_t charged() {
 
 CUstream stream;
 
-// What one step took.
+// What one step allocated.
 std::vector<CUdeviceptr> pointers;
 std::vector<void*> handles;
 CUmemoryPool pool;
@@ -118,7 +120,7 @@ void destroy_arrays() {
   for (void* const one : handles) MUST(CU(cuArrayDestroy)(static_cast<CUarray>(one)));
 }
 
-// A graph of one allocation that no node frees.
+// Returns a graph with one allocation that no node frees.
 CUgraphExec allocation_graph() {
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;

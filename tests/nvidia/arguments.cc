@@ -1,10 +1,11 @@
-// Calls entries of libcuda with five patterns of arguments, without a context, and prints what came back.
-//   nvidia_arguments NAMES [FIRST]    NAMES: a file with a name on each line; FIRST: the number of the first call
-// A line: the name, the pattern, the result, and for each argument that points to memory whether the call wrote zeros or others into it.
-// After a call that crashed, the program executes itself again from the next call on.
+// Calls entries of libcuda with five patterns of arguments, without a context, and prints the results.
+//   nvidia_arguments NAMES [FIRST]    NAMES is a file with a name on each line; FIRST is the first call's number
+// A line has the name, the pattern, the result, and for each argument that points to memory whether the call
+// wrote zeros or other bytes to it. After a call that crashed, the program executes itself again from the
+// next call on.
 //
-// Patterns: 0 all arguments are 0; 1 all point to zeros; 2 the first, third, ... are 1, the others point to zeros; 3 the reverse of 2;
-// 4 all point to bytes of 0xa5.
+// Patterns: 0: all arguments are 0; 1: all point to zeros; 2: the first, third, ... are 1 and the others
+// point to zeros; 3: the reverse of 2; 4: all point to bytes of 0xa5.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -27,7 +28,7 @@ char** command;
 char next_call[24];
 unsigned char* memory;
 
-// Runs on its own stack: an entry may have used up the program's.
+// Runs on its own stack, because an entry may have used up the program's.
 void crashed(int) {
   constexpr char text[] = " crash\n";
   if (write(1, text, sizeof text - 1) < 0) _exit(3);
@@ -97,5 +98,5 @@ int main(int count, char** given) {
     if (const auto entry = reinterpret_cast<Entry>(dlsym(library, name.c_str())))
       call(name, entry, static_cast<unsigned>(i % patterns));
   }
-  _exit(0);  // Without the driver's end: it may have been handed nonsense.
+  _exit(0);  // Skips the driver's cleanup, because the driver may be in an invalid state.
 }

@@ -1,6 +1,7 @@
-// Moves bytes through the responder's engines with NVIDIA's libcuda, and prints "NAME right" or "NAME wrong" for each way.
+// Copies bytes through the responder's engines with NVIDIA's libcuda, and prints "NAME right" or "NAME wrong"
+// for each way.
 //   nvidia_copies
-// Exit status 1: a call failed.
+// The exit status is 1 if a call failed.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ void must_at(CUresult result, const char* call, int line) {
 
 using Bytes = std::vector<unsigned char>;
 
-// Bytes of which no two lines are equal.
+// Returns bytes of which no two lines are equal.
 Bytes pattern(size_t size, unsigned seed) {
   Bytes out(size);
   for (size_t i = 0; i < size; ++i) out[i] = static_cast<unsigned char>((i * 7 + i / 251 + seed) & 0xff);
@@ -160,7 +161,7 @@ bool filled_by_words() {
   return true;
 }
 
-// libcuda fills small areas by the copy engine, and large ones by kernels of its own.
+// libcuda fills small areas with the copy engine and large ones with its own kernels.
 bool filled_by_bytes() {
   constexpr size_t sizes[] = {1, 100, 65536, MiB + 5};
   const CUdeviceptr at = allocate(3 * MiB);
@@ -202,7 +203,7 @@ bool within_the_device_at_any_alignment() {
   return true;
 }
 
-// Events of two streams: the second waits for the first, and times don't run backwards.
+// Events in two streams: the second stream waits for the first, and times must not decrease.
 bool in_the_order_of_events() {
   CUevent begun = nullptr, done = nullptr;
   MUST(CU(cuEventCreate)(&begun, 0));
@@ -230,7 +231,7 @@ bool with_a_host_function() {
   return flag == 1;
 }
 
-// A graph that copies to the device and to another place there; launched twice with other bytes.
+// A graph that copies to the device and to another place on it, launched twice with different bytes.
 bool by_a_graph() {
   Bytes sent = pattern(MiB, 8);
   const CUdeviceptr first = allocate(MiB), second = allocate(MiB);

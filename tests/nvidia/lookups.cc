@@ -1,10 +1,11 @@
-// Prints what each way of looking up a name of the driver answers, one line for each way and name.
+// Prints the answer of each way to look up a name of the driver, one line for each way and name.
 //   nvidia_lookups LIBRARY NAMES [RUNTIME]
 //   LIBRARY   libcuda.so.1 or libnvidia-ml.so.1, loaded by its soname
 //   NAMES     a file with a name on each line
 //   RUNTIME   a libcudart, for cudaGetDriverEntryPoint; this initialises the driver
-// An answer is the first name for which dlsym returns the same address, "-" for none, "?" for an address that dlsym never returns. So
-// the outputs of two processes are equal if, and only if, the look-ups find the same names and agree about identity.
+// An answer is the first name for which dlsym returns the same address, "-" if there is none, or "?" for an
+// address that dlsym never returns. So the outputs of two processes are equal if and only if the look-ups
+// find the same names and agree about their identity.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -31,7 +32,7 @@ std::string label(const void* address) {
   return found != first_name.end() ? found->second : "?";
 }
 
-// "cuMemcpy_v2_ptds" is asked for as "cuMemcpy".
+// Returns the name for cuGetProcAddress, such as "cuMemcpy" for "cuMemcpy_v2_ptds".
 std::string base_of(std::string name) {
   for (const char* flavour : {"_ptds", "_ptsz"})
     if (name.ends_with(flavour)) name.resize(name.size() - 5);
@@ -57,7 +58,7 @@ void by_name() {
   }
 }
 
-// `ask` returns the answer for a version. Prints the versions from which the answer differs from the one before.
+// `ask` returns the answer for a version. Prints each version at which the answer changes.
 void by_version(const char* way, const std::string& name, unsigned flags,
                 const std::function<std::string(int)>& ask) {
   std::string before = "nothing";
@@ -77,7 +78,8 @@ std::string answer(int result, const void* address, int status) {
   return std::to_string(result) + "/" + std::to_string(status) + "/" + label(address);
 }
 
-// cuGetProcAddress in one of its forms. A form that doesn't find cuInit is a name without an entry of the driver behind it.
+// cuGetProcAddress in one of its forms. A form that does not find cuInit has no entry of the driver behind
+// it.
 struct Form {
   const char* name;
   std::function<std::string(const char* symbol, int version, unsigned flags)> ask;
@@ -125,7 +127,7 @@ void by_runtime(const char* path) {
     printf("%s\n", dlerror());
     return;
   }
-  // Without the status the last argument is ignored (11.8).
+  // Without the status, the last argument is ignored (11.8).
   const auto get = symbol<int (*)(const char*, void**, uint64_t, int*)>(runtime, "cudaGetDriverEntryPoint");
   const auto by = symbol<int (*)(const char*, void**, unsigned, uint64_t, int*)>(
       runtime, "cudaGetDriverEntryPointByVersion");

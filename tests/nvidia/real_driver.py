@@ -1,4 +1,5 @@
-"""NVIDIA's own libraries as these tests use them: which are in the cache, and the ways in which a program meets them."""
+"""NVIDIA's own libraries as these tests use them: which ones are in the cache, and the ways in which a
+program can load them."""
 import contextlib
 import functools
 import os
@@ -17,7 +18,7 @@ CACHE = pathlib.Path(os.environ["CARVE_NVIDIA"])
 RESPONDER = BUILD / "tests/nvidia_responder.so"
 PRELOAD = BUILD / "lib/carve/libcarve.so"
 ALL = ("470", "525", "535", "550")
-INITIALISED = ("525", "535", "550")  # The drivers that the responder answers; 470 only serves look-ups.
+INITIALISED = ("525", "535", "550")  # The drivers that the responder supports; 470 is only for look-ups.
 WAYS = ("native", "preload", "shim")
 EXPORTS = {"libcuda.so.1": "cuda_exports.txt", "libnvidia-ml.so.1": "nvml_exports.txt"}  # The lists of src/abi.
 TOOLS = BUILD / "venv-nvidia/bin"  # What requirements.txt lists.
@@ -25,7 +26,7 @@ TWO = ("GPU-01020304-0506-0708-090a-0b0c0d0e0f10", "GPU-a1020304-0506-0708-090a-
 
 
 def driver(major):
-    """The folder with libcuda.so.1, libnvidia-ml.so.1 and nvidia-smi of a driver."""
+    """Returns the folder with libcuda.so.1, libnvidia-ml.so.1 and nvidia-smi of a driver."""
     folder = CACHE / "driver" / major
     if not folder.exists():
         pytest.skip(f"driver {major} could not be fetched")
@@ -43,14 +44,14 @@ def exported(major, library):
 
 @functools.cache
 def names(major, library):
-    """All names that the driver exports, and those that any driver is known to export."""
+    """Returns all names that the driver exports, and those that any driver is known to export."""
     known = (SOURCE / "src/abi" / EXPORTS[library]).read_text().splitlines()
     theirs = {name for name in exported(major, library) if name.startswith(("cu", "nvml"))}
     return sorted(theirs | {line.split()[0] for line in known if line.strip() and not line.startswith("#")})
 
 
 def runtime(release):
-    """The folder with the shared and the static library of CUDA's runtime."""
+    """Returns the folder with the shared and the static library of CUDA's runtime."""
     found = sorted((CACHE / "cudart" / release).glob("nvidia/*/lib"))
     if not found:
         pytest.skip(f"CUDA runtime {release} could not be fetched")
@@ -58,14 +59,15 @@ def runtime(release):
 
 
 def tool(name):
-    """A program of the packages in requirements.txt, or the Python that imports them."""
+    """Returns a program from the packages in requirements.txt, or the Python that imports them."""
     if not (TOOLS / name).exists():
         pytest.skip(f"{name}: tests/nvidia/requirements.txt could not be installed from PyPI")
     return TOOLS / name
 
 
 def replaced(library, texts):
-    """The library's bytes with paths replaced by others, which slashes bring to the same length."""
+    """Returns the library's bytes with paths replaced by others, which are padded with slashes to the same
+    length."""
     data = library.read_bytes()
     for before, after in texts.items():
         folder, name = os.path.split(str(after))
@@ -77,7 +79,7 @@ def replaced(library, texts):
 
 @contextlib.contextmanager
 def shims(major, socket="/nonexistent/s"):
-    """A folder with the shims as they are built, except for the two paths that a container mounts."""
+    """Returns a folder with the shims as they are built, except for the two paths that a container mounts."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="nv", dir="/tmp"))
     (folder / "d").symlink_to(driver(major))
     (folder / "r").symlink_to(pathlib.Path(socket).parent)
@@ -89,30 +91,32 @@ def shims(major, socket="/nonexistent/s"):
 
 
 def environment(major, way="native", shim_folder=None, gpus=TWO):
-    """The variables with which a program meets the driver in this way. The driver does not use the kernels that it compiled for others."""
+    """Returns the variables with which a program loads the driver in this way. The driver does not use
+    kernels that it compiled for others."""
     return {"CUDA_CACHE_DISABLE": "1", "LD_LIBRARY_PATH": str(shim_folder if way == "shim" else driver(major)),
             "LD_PRELOAD": f"{PRELOAD}:{RESPONDER}" if way == "preload" else str(RESPONDER),
             "RESPONDER_VERSION": version(major), "RESPONDER_GPUS": ",".join(gpus)}
 
 
 def clean_environment():
-    """This process's variables without Carve's and the driver's."""
+    """Returns this process's variables without Carve's and the driver's."""
     return {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "CARVE_", "CUDA_", "NVIDIA_"))}
 
 
 def call(words, variables, **options):
-    """Runs a program with these variables and none of Carve's or the driver's of this process."""
+    """Runs a program with these variables, without this process's variables for Carve and the driver."""
     return subprocess.run([str(word) for word in words], env={**clean_environment(), **variables}, capture_output=True, text=True, timeout=60, **options)
 
 
 def with_variables(words, variables):
-    """The command with these variables, instead of those that `carve run` sets."""
+    """Returns the command with these variables instead of those that `carve run` sets."""
     unset = ["-u", "LD_LIBRARY_PATH", "-u", "LD_PRELOAD", "-u", "CUDA_VISIBLE_DEVICES"]
     return ["/usr/bin/env", *unset, *[f"{name}={value}" for name, value in variables.items()], *words]
 
 
 def in_slice(world, words, variables, *options):
-    """Runs a program in a slice of an agent over the simulated driver; the program itself has NVIDIA's."""
+    """Runs a program in a slice of an agent that uses the simulated driver; the program itself uses
+    NVIDIA's."""
     return world.carve("run", "--memory", "2GiB", *options, "--", *with_variables(words, variables))
 
 

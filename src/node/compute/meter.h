@@ -6,8 +6,8 @@
 // - a thread that never synchronises is idle when the device has written all its fences; it was busy for the
 //   estimate of its submitted work, at most until now;
 // - the last launches, after the last fence, end when twice their estimate has passed. In a process with one
-//   stream they also end with a fence that another thread inserted after them. A process can write false
-//   values, so all results are clipped to the time that passed.
+//   stream they also end with a fence that another thread inserted after them.
+// A process can write false values, so all results are clipped to the elapsed time.
 #pragma once
 
 #include <array>

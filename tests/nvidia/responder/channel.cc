@@ -14,7 +14,7 @@
 
 namespace responder {
 
-// A segment of methods that an entry of the ring points to, and how far it was read.
+// A segment of methods to which an entry of the ring points, and how far it was read.
 struct Segment {
   uint64_t address;
   uint32_t words, next;
@@ -25,7 +25,7 @@ struct Channel {
   uint32_t id, get;
   bool is_dead;
   Segment segment;
-  // The method whose data follow, and how many of them.
+  // The method to which the following data belongs, and the number of remaining words.
   uint32_t operation, method, subchannel, left;
   Engines engines;
 };
@@ -33,7 +33,7 @@ struct Channel {
 namespace {
 
 constexpr uint32_t max_entries = 1 << 20;
-// Nvc56fControl.
+// Offsets in Nvc56fControl.
 constexpr uint64_t control_get = 0x88, control_put = 0x8c, control_size = 0x200;
 
 struct Channels {
@@ -108,7 +108,8 @@ Outcome run_segment(Channel& c) {
   return Outcome::done;
 }
 
-// NVC56F_GP_ENTRY: bits 39:2 are the address, bits 62:42 the words. Entries without words are control entries, which have no effect.
+// An entry is an NVC56F_GP_ENTRY: bits 39:2 are the address, and bits 62:42 the number of words. Entries
+// without words are control entries, which have no effect.
 bool read_entry(Channel& c) {
   uint64_t entry;
   const uint8_t* const at = bytes_at(c.ring.address + 8 * uint64_t{c.get}, sizeof entry);
@@ -118,8 +119,9 @@ bool read_entry(Channel& c) {
   return true;
 }
 
-// Ends a channel whose methods can't be executed, as the kernel does after a fault of the device: an NvNotification (nvgputypes.h) with
-// ROBUST_CHANNEL_FIFO_ERROR_MMU_ERR_FLT at index NV_CHANNELGPFIFO_NOTIFICATION_TYPE_ERROR.
+// Ends a channel whose methods cannot be executed, as the kernel does after a device fault: with an
+// NvNotification (nvgputypes.h) that has ROBUST_CHANNEL_FIFO_ERROR_MMU_ERR_FLT at index
+// NV_CHANNELGPFIFO_NOTIFICATION_TYPE_ERROR.
 void end_by_fault(Channel& c) {
   struct Notification {
     uint64_t time;
@@ -174,7 +176,7 @@ void* consume(void*) {
   }
 }
 
-// The thread takes no signals: they are the program's.
+// The thread blocks all signals, because they are for the program.
 void start_consumer() {
   sigset_t all, before;
   sigfillset(&all);

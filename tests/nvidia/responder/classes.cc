@@ -12,7 +12,7 @@
 namespace responder {
 namespace {
 
-// NVOS21_PARAMETERS, and with the rights NVOS64_PARAMETERS, up to the place of the status.
+// NVOS21_PARAMETERS, or NVOS64_PARAMETERS with the rights, up to the status.
 struct Alloc {
   uint32_t client, parent, handle, class_;
   void* params;
@@ -26,7 +26,7 @@ Status make_device(Object& object, const void* user) {
   return ok;
 }
 
-// NV_CHANNEL_ALLOC_PARAMS (alloc/alloc_channel.h), up to the place of the control structure in its memory.
+// NV_CHANNEL_ALLOC_PARAMS (alloc/alloc_channel.h), up to the offset of the control structure in its memory.
 struct ChannelParams {
   uint32_t error, buffer;
   uint64_t ring;
@@ -51,7 +51,8 @@ Status make_channel(Object& object, void* user) {
   return invalid_argument;
 }
 
-// NVB0B5_ALLOCATION_PARAMETERS: in version 0 the number of a copy engine, in version 1 the type (cl2080_notification.h).
+// NVB0B5_ALLOCATION_PARAMETERS: version 0 contains the number of a copy engine, and version 1 its type
+// (cl2080_notification.h).
 Status make_copy_object(Object& object, void* user) {
   uint32_t words[2];
   constexpr uint32_t first_copy = 9;
@@ -67,7 +68,8 @@ Status device(Object& o, void* user) { return make_device(o, user); }
 
 constexpr uint32_t class_root = 0x0, class_root_client = 0x41;
 
-// The classes that can be created, besides the root. Names are those of the headers in sdk/nvidia/inc/class.
+// The classes that can be created, in addition to the root. The names are those in the headers in
+// sdk/nvidia/inc/class.
 struct Class {
   uint32_t number;
   Status (*make)(Object& object, void* params);
@@ -134,8 +136,9 @@ Status allocate(Alloc& a) {
 
 }  // namespace
 
-// The status is the last word of the structure, or the last but one: NVOS21 has 32 bytes and NVOS64 has 40 with and without the word
-// that drivers 535 (size of the parameters) and 525 (flags) put before the status. The caller reads one of the two.
+// The status is the last or the last but one word of the structure: NVOS21 has 32 bytes and NVOS64 has 40,
+// both with and without the word that drivers 535 (size of the parameters) and 525 (flags) put before the
+// status. Both words are written, and the caller reads one of them.
 int answer_alloc(void* argument, size_t size) {
   if (size != 32 && size != 40 && size != 48) return -EINVAL;
   Alloc a;

@@ -1,5 +1,6 @@
-// The compute engine (class/clc7c0.h): inline data, semaphores, and kernels. A kernel ends at once: it writes the semaphores of its
-// description and nothing else, except for libcuda's own (driver_kernels.h). Descriptions (QMD) are those of version 3, NVIDIA/open-gpu-doc classes/compute/clc9c0qmd.h.
+// The compute engine (class/clc7c0.h): inline data, semaphores, and kernels. A kernel ends immediately and
+// only writes the semaphores in its description, except for libcuda's own kernels (driver_kernels.h).
+// Descriptions (QMD) have version 3, see NVIDIA/open-gpu-doc classes/compute/clc9c0qmd.h.
 #include <string.h>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ Outcome write_inline(Subchannel& at, uint32_t data) {
   return Outcome::done;
 }
 
-// QMDV03_00_RELEASE0 to 2: the address, how to write, the payload. Structure size 0 is the one with a time.
+// QMDV03_00_RELEASE0 to 2: the address, how to write, and the payload. Structure size 0 is the one with a
+// time.
 Outcome release_at_end(const uint32_t* release) {
   const uint32_t how = release[1];
   if ((how >> 23 & 1) == 0) return Outcome::done;
@@ -77,10 +79,10 @@ bool read_kernel(uint64_t address, Kernel& kernel) {
   return (kernel.words[version] >> 4 & 0xf) == 3;
 }
 
-// Ends a kernel: its effect, then its semaphores.
+// Ends a kernel: carries out its effect and then writes its semaphores.
 Outcome end_kernel(const Kernel& kernel) {
   constexpr uint32_t grid = 12, constants = 32, program = 48, releases[] = {24, 28, 52};
-  constexpr uint64_t first_parameter = 0x160;  // In the first constant buffer.
+  constexpr uint64_t first_parameter = 0x160;  // Offset in the first constant buffer.
   const uint32_t blocks = kernel.words[grid], rows = kernel.words[grid + 1] & 0xffff;
   if (!run_driver_kernel(kernel.address_in(program), kernel.address_in(constants) + first_parameter, blocks,
                          rows))
@@ -90,7 +92,8 @@ Outcome end_kernel(const Kernel& kernel) {
   return Outcome::done;
 }
 
-// QMDV03_00_DEPENDENCE_COUNTER: counts an arrival in HW_ONLY_DEPENDENCE_COUNTER, and returns whether all have come.
+// Counts an arrival in HW_ONLY_DEPENDENCE_COUNTER (QMDV03_00_DEPENDENCE_COUNTER), and returns whether all
+// dependencies have arrived.
 bool has_all_dependencies(uint64_t address, const Kernel& kernel) {
   constexpr uint32_t arrived_word = 61;
   const uint32_t wanted = kernel.words[4] >> 14 & 0xffff, arrived = (kernel.words[arrived_word] & 0xffff) + 1;
@@ -98,8 +101,8 @@ bool has_all_dependencies(uint64_t address, const Kernel& kernel) {
   return write_bytes(address + 4 * arrived_word, &next, sizeof next) && next == 0;
 }
 
-// Runs the kernel that is described at a GPU address, and the chain of kernels that depend on it (DEPENDENT_QMD0), as the nodes of a graph
-// do. A second dependent is not known to be used.
+// Runs the kernel that is described at a GPU address, and the chain of kernels that depend on it
+// (DEPENDENT_QMD0), as in the nodes of a graph. No use of a second dependent is known.
 Outcome run_kernels(uint64_t address) {
   constexpr uint32_t schedule = 1, copy_and_schedule = 3, decrement = 4, second_enabled = 1 << 5;
   for (uint32_t i = 0; i < max_chain; ++i) {
@@ -116,7 +119,8 @@ Outcome run_kernels(uint64_t address) {
   return Outcome::fault;
 }
 
-// SEND_SIGNALING_PCAS2_B: actions that schedule the kernel. Invalidations and prefetches have no effect.
+// Returns whether the action (SEND_SIGNALING_PCAS2_B) schedules the kernel. Invalidations and prefetches have
+// no effect.
 bool schedules(uint32_t action) {
   constexpr uint32_t scheduling[] = {2, 3, 9, 10, 11};
   return std::find(std::begin(scheduling), std::end(scheduling), action) != std::end(scheduling);

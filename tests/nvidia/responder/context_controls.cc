@@ -1,4 +1,4 @@
-// The commands of NV_ESC_RM_CONTROL that libcuda sends from the creation of a context on.
+// The commands of NV_ESC_RM_CONTROL that libcuda sends when it creates a context and later.
 #include "channel.h"
 #include "control_rows.h"
 #include "exports.h"
@@ -7,7 +7,8 @@
 namespace responder {
 namespace {
 
-// NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS: the count, a list of handles, and a list for the channels' numbers.
+// NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS: the count, a list of handles, and a list for the numbers of the
+// channels.
 Status channel_list(const Control& c) {
   const auto* const handles = field<const uint32_t*>(c, 8);
   auto* const ids = field<uint32_t*>(c, 16);
@@ -39,7 +40,7 @@ Status context_buffers(const Control& c) {
   return ok;
 }
 
-// NV0041_CTRL_GET_SURFACE_INFO_PARAMS: the count, then a pointer to pairs of an index and an answer.
+// NV0041_CTRL_GET_SURFACE_INFO_PARAMS: the count, and a pointer to pairs of an index and an answer.
 Status surface_info(const Control& c) {
   Memory* const memory = memory_of(c.client, c.object);
   if (memory == nullptr) return invalid_object_handle;
@@ -58,7 +59,7 @@ Status surface_info(const Control& c) {
   return ok;
 }
 
-// NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS: what the driver writes to the doorbell.
+// NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS: the value that the driver writes to the doorbell.
 Status submit_token(const Control& c) {
   const ObjectsLocked locked;
   const Object* const object = find(c.client, c.object);

@@ -1,4 +1,5 @@
-// A table of commands of NV_ESC_RM_CONTROL: the least size of their parameters in the oldest driver, and what answers them.
+// A table of commands of NV_ESC_RM_CONTROL: the minimum size of their parameters in the oldest driver, and
+// the function that answers them.
 #pragma once
 
 #include "ioctls.h"
@@ -12,20 +13,20 @@ struct ControlRow {
   Status (*answer)(const Control&);
 };
 
-// A field of the parameters.
+// Accesses a field of the parameters.
 template <class T>
 T& field(const Control& c, size_t offset) {
   return *reinterpret_cast<T*>(c.params + offset);
 }
 inline uint32_t& word(const Control& c, size_t index) { return field<uint32_t>(c, 4 * index); }
 
-// The answer of commands that succeed and leave their parameters unchanged.
+// Answers commands that succeed and leave their parameters unchanged.
 inline Status unchanged(const Control&) { return ok; }
 
-// NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE of a memory object: SYSMEM or VIDMEM.
+// Returns the answer to NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE for a memory object: SYSMEM or VIDMEM.
 inline uint32_t address_space_of(const Memory& memory) { return memory.place == Place::video ? 2 : 1; }
 
-// Returns false if the table doesn't have the command.
+// Returns false if the table does not contain the command.
 template <size_t n>
 bool answer_by(const ControlRow (&rows)[n], const Control& control, Status& status) {
   for (const ControlRow& row : rows) {
