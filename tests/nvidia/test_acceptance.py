@@ -1,5 +1,5 @@
-"""The acceptance script for real devices (tests/gpu), in its packed form, over NVIDIA's libcuda: what needs no device passes, and each
-other case is skipped with the reason."""
+"""Runs the acceptance script for real devices (tests/gpu) in its packed form with NVIDIA's libcuda. Cases
+that need no device must pass, and every other case must be skipped with the reason."""
 import json
 import subprocess
 
@@ -7,13 +7,13 @@ from conftest import BUILD
 from real_driver import SOURCE, clean_environment, environment
 
 GPU = SOURCE / "tests/gpu"
-# The responder counts memory for each process, has no compiler for PTX, and shares no memory between processes.
+# The responder counts memory per process, has no compiler for PTX, and shares no memory between processes.
 NO_FIGURES = {"bypass", "death", "context", "many", "neighbours"}
-DEVICE = ["GPU-b1020304-0506-0708-090a-0b0c0d0e0f10"]  # No other test's agent has it.
+DEVICE = ["GPU-b1020304-0506-0708-090a-0b0c0d0e0f10"]  # No other test's agent uses it.
 NO_KERNELS = {"requests", "overhead"}
 
 
-def test_what_is_packed_runs_over_libcuda(tmp_path):
+def test_the_packed_script_runs_with_libcuda(tmp_path):
     subprocess.run([GPU / "pack", tmp_path / "pack", BUILD], check=True, capture_output=True)
     subprocess.run(["tar", "-xf", tmp_path / "pack.tar.xz", "-C", tmp_path, "--transform", "s/^pack/there/"], check=True)
     there = tmp_path / "there"
@@ -33,7 +33,7 @@ def test_what_is_packed_runs_over_libcuda(tmp_path):
     assert not any("no time left" in reason for reason in why.values())
 
 
-def test_no_case_starts_after_the_time(tmp_path):
+def test_no_case_starts_after_the_time_limit(tmp_path):
     done = subprocess.run([GPU / "run.sh", BUILD, "--json", tmp_path / "gpu.json", "--seconds", "0", "--only", "identity", "--only", "foreign"],
                           capture_output=True, text=True, timeout=100, env={**clean_environment(), **environment("550", gpus=DEVICE)})
     assert done.returncode == 0, done.stdout + done.stderr

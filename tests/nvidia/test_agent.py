@@ -1,4 +1,5 @@
-"""The agent on NVIDIA's own NVML: the devices that it finds, its doctor, and which processes it counts to a slice."""
+"""Tests the agent with NVIDIA's own NVML: the devices that it finds, its doctor, and which processes it
+attributes to a slice."""
 import json
 import os
 import subprocess
@@ -31,13 +32,14 @@ def agent(major, tmp_path):
 
 
 def statuses(agent, major):
-    """{check: its status and detail} of the doctor, which compares the entries of this driver's libcuda."""
+    """Returns {check: (status, detail)} of the doctor, which compares the entries of this driver's
+    libcuda."""
     done = agent.carve("doctor", "-o", "json", env={"LD_LIBRARY_PATH": str(driver(major))})
     return {check["name"]: (check["status"], check["detail"]) for check in json.loads(done.stdout)["checks"]}
 
 
 @pytest.mark.parametrize("major", INITIALISED)
-def test_it_finds_the_devices_and_its_doctor_is_right(agent, major):
+def test_the_agent_finds_the_devices_and_its_doctor_is_right(agent, major):
     devices = agent.json("devices")["devices"]
     assert [(d["uuid"], d["name"], d["pci_id"]) for d in devices] == [(uuid, "NVIDIA A10", f"00000000:0{i + 1}:00.0")
                                                                     for i, uuid in enumerate(TWO)]
@@ -48,13 +50,13 @@ def test_it_finds_the_devices_and_its_doctor_is_right(agent, major):
     assert found["devices"] == ("ok", "2 devices found through NVML")
     assert found["driver samples"][0] == found["audit"][0] == found["coverage"][0] == "ok", found
     assert "device 0 mode" not in found and "nvidia-smi in slices" not in found
-    # What the responder doesn't have is reported, and nothing else of the driver.
+    # Only what the responder lacks is reported as missing from the driver.
     assert found["device 1 context"] == ("degraded", "device 1: NVML does not report the memory of each process")
     assert found["audit of ended processes"][0] == "degraded" and "does not support accounting mode" in found["audit of ended processes"][1]
 
 
 @pytest.mark.parametrize("major", ["550"])
-def test_it_offers_no_slices_on_a_device_with_mps(agent, major):
+def test_the_agent_offers_no_slices_on_a_device_with_mps(agent, major):
     agent.process.terminate()
     agent.process.wait()
     agent.process_environment["RESPONDER_PIDS"] = "1"
@@ -67,7 +69,7 @@ def test_it_offers_no_slices_on_a_device_with_mps(agent, major):
 
 @pytest.mark.parametrize("way", WAYS[1:])
 @pytest.mark.parametrize("major", INITIALISED)
-def test_it_counts_the_processes_of_a_slice_to_it_and_no_others(agent, major, way):
+def test_the_agent_attributes_only_the_processes_of_a_slice_to_it(agent, major, way):
     with shims(major, agent.socket) as folder:
         inside = agent.begin("run", "--memory", "2GiB", "--name", "a", "--device", "1", "--",
                              *with_variables(python(HOLD), environment(major, way, folder)))

@@ -1,4 +1,5 @@
-"""Memory: NVIDIA's libcuda allocates and copies over the responder, and in a slice it gets no byte beyond the quota."""
+"""Tests memory: NVIDIA's libcuda allocates and copies with the responder, and in a slice it gets no byte
+beyond the quota."""
 import json
 import subprocess
 
@@ -18,14 +19,14 @@ def kinds():
 
 
 class Requests:
-    """The responder's log of what the resource manager was asked for."""
+    """Returns the responder's log of requests to the resource manager."""
 
     def __init__(self, path):
         self.path = path
         self.variables = {"RESPONDER_REQUESTS": str(path)}
 
     def video(self):
-        """The bytes of device memory that are held after each request."""
+        """Returns the bytes of device memory in use after each request."""
         held = [0]
         for line in self.path.read_text().splitlines():
             what, place, _, _, size = line.split()
@@ -47,7 +48,7 @@ def test_bytes_arrive_where_they_are_copied_to(major):
 
 
 def steps(done):
-    """By step: bytes requested, bytes charged, and both after the memory was freed."""
+    """Returns, for each step, the bytes requested and charged, and both after the memory was freed."""
     assert done.returncode == 0, done.stdout + done.stderr
     return {line.split()[0]: [int(word) for word in line.split()[1:]] for line in done.stdout.splitlines()}
 
@@ -62,8 +63,9 @@ def test_the_driver_returns_what_it_requested(major, requests):
         assert requested > 0 and kept == 0, name
 
 
-# Suballocations: the driver requests a block of 2 MiB for the first. Carve charges what is used of it, and the agent charges the rest as
-# growth, by the driver's figure of the process, which this test's agent doesn't have (docs/coverage.md).
+# Suballocations: for the first one the driver requests a block of 2 MiB. Carve charges what is used of it,
+# and the agent charges the rest as growth, based on the driver's figure for the process, which this test's
+# agent lacks (docs/coverage.md).
 SUBALLOCATED = {"cuMemAlloc(512B)"}
 
 
@@ -83,7 +85,8 @@ def test_charges_are_not_below_requests(world, major, way, requests):
 
 @pytest.mark.parametrize("kind", kinds())
 def test_a_slice_gets_no_byte_beyond_its_quota(world, kind, requests):
-    """tests/guest/rows.cc fills the slice twice, as tests/cases/test_coverage.py does over the simulated driver."""
+    """tests/guest/rows.cc fills the slice twice, as in tests/cases/test_coverage.py with the simulated
+    driver."""
     uuids = [d["uuid"] for d in world.json("devices")["devices"]]
     variables = {**environment("550", "preload", None, uuids), **requests.variables}
     done = in_slice(world, [ROWS, kind], variables, "--device", "0")

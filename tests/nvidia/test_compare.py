@@ -1,4 +1,4 @@
-"""The script `compare` over programs whose results are known."""
+"""Runs the script `compare` on programs whose results are known."""
 import os
 import shutil
 import subprocess

@@ -1,4 +1,5 @@
-"""NVIDIA's cuda-bindings and Numba, unmodified: they find the entries that they find without Carve and, in a slice, its device."""
+"""Unmodified cuda-bindings of NVIDIA and Numba find the same entries as without Carve and, in a slice, its
+device."""
 import functools
 import json
 import sys
@@ -8,7 +9,8 @@ import pytest
 from conftest import GiB
 from real_driver import ALL, INITIALISED, WAYS, call, environment, in_slice, names, python, shims, tool
 
-# Which entry each function pointer of the bindings is. Like lookups.cc, by the first name for which dlsym returns the same address.
+# Prints which entry each function pointer of the bindings is, as in lookups.cc by the first name for which
+# dlsym returns the same address.
 BINDINGS = """
 import ctypes, json, sys
 from cuda.bindings import driver
@@ -92,14 +94,14 @@ def native(words, major, uuids, stream="legacy"):
 
 
 def outside(world, words, major, uuids, stream):
-    """What a program outside of slices prints with Carve."""
+    """Returns what a program outside of slices prints with Carve."""
     with shims(major, world.socket) as folder:
         return [parsed(call(words, {**environment(major, way, folder, uuids), **PER_THREAD[stream], "CARVE_SOCKET": str(world.socket)}))
                 for way in HOOKED]
 
 
 def inside(world, words, major, uuids, way):
-    """What it prints in a slice of the second device."""
+    """Returns what it prints in a slice on the second device."""
     with shims(major, world.socket) as folder:
         return parsed(in_slice(world, words, environment(major, way, folder, uuids), "--device", "1"))
 
@@ -129,7 +131,7 @@ def test_the_bindings_find_what_the_driver_has(shared_world, bindings, uuids, ma
 @pytest.mark.parametrize("way", HOOKED)
 @pytest.mark.parametrize("release", INTERPRETERS)
 @pytest.mark.parametrize("major", INITIALISED)
-def test_in_a_slice_the_bindings_find_the_same_and_see_its_device(shared_world, bindings, uuids, major, release, way):
+def test_the_bindings_see_the_device_of_their_slice(shared_world, bindings, uuids, major, release, way):
     words = bindings(major, release)
     expected, found = native(words, major, uuids), inside(shared_world, words, major, uuids, way)
     assert found["pointers"] == expected["pointers"]
@@ -148,7 +150,8 @@ def test_numba_finds_the_names_that_the_driver_has(shared_world, uuids, major, s
     assert outside(shared_world, words, major, uuids, stream) == [expected] * len(HOOKED)
     found = expected["found"]
     assert not expected["binding"] and len(found) > 50
-    # CUDA 13 has these names; versions of Numba that try "_v2" first would call them with an older driver's arguments.
+    # CUDA 13 has these names. Versions of Numba that try "_v2" first would call them with an older driver's
+    # arguments.
     assert "_v2" not in found["cuCtxSynchronize"] and "_v2" not in found["cuCtxGetDevice"]
     if major != "470":
         assert found["cuLaunchKernel"][0] == ("cuLaunchKernel" if stream == "legacy" else "cuLaunchKernel_ptsz")
@@ -157,7 +160,7 @@ def test_numba_finds_the_names_that_the_driver_has(shared_world, uuids, major, s
 
 @pytest.mark.parametrize("way", HOOKED)
 @pytest.mark.parametrize("major", INITIALISED)
-def test_in_a_slice_numba_sees_its_device(shared_world, uuids, major, way):
+def test_numba_sees_the_device_of_its_slice(shared_world, uuids, major, way):
     words = python(NUMBA, interpreter=str(tool("python")))
     expected = native(words, major, uuids)
     assert expected["devices"] == [[uuid, [8, 6]] for uuid in uuids]

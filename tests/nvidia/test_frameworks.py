@@ -1,4 +1,5 @@
-"""CuPy's own allocators in a slice, over NVIDIA's runtime and libcuda: each gets the quota, CuPy's own error, and the quota again."""
+"""CuPy's own allocators in a slice, with NVIDIA's runtime and libcuda: each gets the quota, then CuPy's own
+error, and then the quota again."""
 import json
 import os
 

@@ -1,4 +1,5 @@
-"""Modules, kernels and graphs of kernels: launches return and their streams go on. The kernels themselves have no effect."""
+"""Tests modules, kernels and graphs of kernels: launches return and their streams continue. The kernels
+themselves have no effect."""
 import subprocess
 
 import pytest
@@ -52,7 +53,7 @@ def last_word():
     return word.value
 
 must(cu.cuMemsetD32Async(memory, 1, S(1), stream))
-launch(1500)  # More than a ring has entries.
+launch(1500)  # More than the entries of a ring.
 must(cu.cuMemsetD32Async(memory, 2, S(1), stream))
 must(cu.cuEventRecord(event, stream))
 must(cu.cuEventSynchronize(event))

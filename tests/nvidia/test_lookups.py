@@ -1,4 +1,5 @@
-"""Every way of looking up an entry finds the same names as without Carve, and all ways agree which address is which entry."""
+"""Every way to look up an entry must find the same names as without Carve, and all ways must agree which
+address belongs to which entry."""
 import functools
 
 import pytest
@@ -24,7 +25,7 @@ def listed(tmp_path_factory):
 
 
 def differing(native, hooked):
-    """The look-ups that are answered differently: {(way, name): (without, with)}."""
+    """Returns the look-ups that are answered differently: {(way, name): (without, with)}."""
     tables = [{tuple(line.split(" ", 2)[:2]): line.split(" ", 2)[2] for line in lines} for lines in (native, hooked)]
     keys = [key for key in sorted({*tables[0], *tables[1]}) if tables[0].get(key) != tables[1].get(key)]
     return {key: tuple(table.get(key) for table in tables) for key in keys}
@@ -33,8 +34,9 @@ def differing(native, hooked):
 @pytest.mark.parametrize("way", HOOKED)
 @pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
-def test_look_ups_answer_as_without_carve(major, library, way, listed):
-    """What the driver has is found; each (name, version, flags) of cuGetProcAddress has the same export, result and status."""
+def test_look_ups_give_the_same_answers_as_without_carve(major, library, way, listed):
+    """All entries of the driver are found, and each (name, version, flags) of cuGetProcAddress has the same
+    export, result and status."""
     native = answers(major, library, "native", listed)
     assert len(native) > 5 * len(names(major, library)) - 1 and not any(line.endswith(" ?") for line in native if line.startswith("dlsym "))
     theirs = exported(major, library)
@@ -46,14 +48,14 @@ def test_look_ups_answer_as_without_carve(major, library, way, listed):
 @pytest.mark.parametrize("way", HOOKED)
 @pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
-def test_what_the_driver_lacks_is_not_found(major, library, way, listed):
+def test_entries_that_the_driver_lacks_are_not_found(major, library, way, listed):
     assert differing(answers(major, library, "native", listed), answers(major, library, way, listed)) == {}
 
 
 @pytest.mark.parametrize("release", ["11.8", "12.9", "13.5"])
 @pytest.mark.parametrize("major", INITIALISED)
-def test_the_runtimes_look_ups_answer_as_without_carve(world, major, release, listed):
-    """cudaGetDriverEntryPoint initialises the driver: the agent is there, and the program is in no slice."""
+def test_the_runtimes_look_ups_give_the_same_answers_as_without_carve(world, major, release, listed):
+    """cudaGetDriverEntryPoint initialises the driver. An agent is running, but the program is in no slice."""
     file = listed / f"names-{major}"
     file.write_text("\n".join(names(major, "libcuda.so.1")) + "\n")
     library = next(runtime(release).glob("libcudart.so.*"))
@@ -77,8 +79,8 @@ LAZY = "import ctypes, sys; lazy = ctypes.CDLL(sys.argv[1]); lazy.lazy_total.res
 
 @pytest.mark.parametrize("way", HOOKED)
 @pytest.mark.parametrize("major", INITIALISED)
-def test_a_library_that_defines_the_drivers_names_is_in_the_slice(world, major, way):
-    """TensorFlow's names load the driver when they are first called."""
+def test_a_library_that_defines_the_drivers_names_stays_in_the_slice(world, major, way):
+    """TensorFlow defines such names, which load the driver when they are first called."""
     uuids = [device["uuid"] for device in world.json("devices")["devices"]]
     with shims(major, world.socket) as folder:
         done = in_slice(world, python(LAZY, BUILD / "tests/liblazy_driver.so"), environment(major, way, folder, uuids))

@@ -1,5 +1,5 @@
-"""Monitors, unmodified: nvidia-ml-py (pynvml), gpustat and nvitop. In a slice they start and show its devices, its quota and its processes;
-outside of one they show what they show without Carve."""
+"""Unmodified monitors: nvidia-ml-py (pynvml), gpustat and nvitop. In a slice they start and show its devices,
+its quota and its processes; outside of slices they show the same as without Carve."""
 import json
 import re
 
@@ -8,7 +8,8 @@ import pytest
 from conftest import GiB, MiB
 from real_driver import INITIALISED, TWO, WAYS, call, environment, in_slice, python, shims, tool, version
 
-# A process that uses the device and runs the commands of its argument. On its device there are also process 1 and its parent.
+# A process that uses the device and runs the commands in its argument. Process 1 and its parent are also on
+# its device.
 USER = """
 import ctypes, json, os, subprocess, sys
 assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
@@ -78,7 +79,7 @@ def program(uuids):
 
 
 def shown(done):
-    """By tool, what it shows, without what changes from one moment to the next."""
+    """Returns the output of each tool, without values that change constantly."""
     assert done.returncode == 0, done.stderr
     own, printed = json.loads(done.stdout)
     assert all(status == 0 for status, _, _ in printed.values()), printed
@@ -117,7 +118,7 @@ def test_monitors_show_the_slice(shared_world, major, way):
 
 
 @pytest.mark.parametrize("major", INITIALISED)
-def test_outside_of_slices_they_show_what_they_show_without_carve(shared_world, major):
+def test_monitors_outside_of_slices_show_the_same_as_without_carve(shared_world, major):
     with shims(major, shared_world.socket) as folder:
         carve = {"OUTER": str(shared_world.process.pid), "CARVE_SOCKET": str(shared_world.socket)}
         found = [shown(call(program(TWO), {**environment(major, way, folder), **carve})) for way in WAYS]

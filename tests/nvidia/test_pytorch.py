@@ -1,4 +1,5 @@
-"""PyTorch in a slice, over NVIDIA's runtime and libcuda: each of its allocators gets the quota, PyTorch's own error, and the quota again."""
+"""PyTorch in a slice, with NVIDIA's runtime and libcuda: each of its allocators gets the quota, then
+PyTorch's own error, and then the quota again."""
 import json
 import os
 

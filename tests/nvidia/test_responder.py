@@ -1,4 +1,5 @@
-"""The responder: unmodified libraries initialise over it, and what it does not know fails clearly."""
+"""Tests the responder: unmodified libraries initialise with it, and requests that it does not know fail
+clearly."""
 import pytest
 
 from real_driver import INITIALISED, TWO, call, driver, environment, python, version
@@ -116,7 +117,8 @@ assert control(2, 0xdead) == 0x56 and control(2, 0) == 0x56
 assert control(99, 0x101) == 0x33 and control(2, 0x101, by=77) == 0x23
 
 def memory(handle, size, attr=0, class_=0x40, parent=1):
-    # NV_ESC_RM_ALLOC with NV_MEMORY_ALLOCATION_PARAMS: the attributes are its word 6, the size is its words 16 and 17.
+    # NV_ESC_RM_ALLOC with NV_MEMORY_ALLOCATION_PARAMS: word 6 has the attributes, and words 16 and 17 the
+    # size.
     parameters, a = words(*[0] * 32), words(client, parent, handle, class_, *[0] * 8)
     parameters[6] = attr
     ctypes.cast(ctypes.byref(parameters, 64), ctypes.POINTER(ctypes.c_uint64))[0] = size
@@ -207,7 +209,7 @@ time.sleep(0.05)
 assert control[0x88 // 4] == 1
 memory[0xf000 // 4] = 78
 assert until(lambda: control[0x88 // 4] == 2)
-submit(3, RELEASE, 0xf000, (AT >> 32) + 1, 79, 0, 1)  # An address that is not mapped.
+submit(3, RELEASE, 0xf000, (AT >> 32) + 1, 79, 0, 1)  # The address is not mapped.
 assert until(lambda: errors[3] >> 16 == 0xffff) and errors[2] == 31 and control[0x88 // 4] == 2
 free = words(client, client, 1, 0)
 assert ioctl(file, 0x29, 16, free) == 0 and free[3] == 0

@@ -1,4 +1,5 @@
-"""The simulated drivers against NVIDIA's: the names that each exports, what each look-up answers, and what calls without a context do."""
+"""Compares the simulated drivers with NVIDIA's: the exported names, the answers of look-ups, and the effects
+of calls without a context."""
 import functools
 import subprocess
 import sys
@@ -14,7 +15,7 @@ SIMULATED = BUILD / "lib/carve/sim"
 
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory):
-    """A set of one device for each driver: its environment by the driver's major number."""
+    """Creates a set with one device for each driver; returns its environment by the driver's major number."""
     folder = tmp_path_factory.mktemp("sets")
 
     @functools.cache
@@ -31,12 +32,12 @@ def names_of(file):
 
 @pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
-def test_a_simulated_driver_exports_the_names_of_nvidias(major, library):
+def test_a_simulated_driver_exports_the_same_names_as_nvidias(major, library):
     theirs = exported(major, library)
     assert len(theirs) > 200 and names_of(SIMULATED / major / library) == theirs
 
 
-def test_the_lists_of_names_are_those_of_the_libraries():
+def test_the_lists_of_names_agree_with_the_libraries():
     for major in ALL:
         driver(major)
     done = subprocess.run([sys.executable, SOURCE / "tools/driver-names", "--check"], capture_output=True, text=True)
@@ -74,7 +75,8 @@ def test_look_ups_answer_as_by_nvidias_driver(major, library, sets, tmp_path):
     assert differing(native.stdout.splitlines(), ours.stdout.splitlines()) == {}
 
 
-# Rows (name, pattern) in which the two differ. A row in which NVIDIA's driver crashes on an invalid pointer is not compared.
+# Rows (name, pattern) in which the two drivers differ. Rows in which NVIDIA's driver crashes on an invalid
+# pointer are not compared.
 TAKES_ANY_CONTEXT = "the driver takes any memory for a context: it sees a destroyed one, or makes it current"
 DIFFERENT = {
     **{(name, pattern): TAKES_ANY_CONTEXT for name in ("cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxSetCurrent") for pattern in "13"},
@@ -84,8 +86,9 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("major", INITIALISED)
-def test_calls_without_a_context_answer_as_by_nvidias_driver(major, sets, hooks):
-    """Entries with hooks, each with five patterns of arguments: the same result, and the same bytes written."""
+def test_calls_without_a_context_have_the_same_results_as_with_nvidias_driver(major, sets, hooks):
+    """Calls entries with hooks with five patterns of arguments each, and compares the results and the bytes
+    written."""
     theirs = {key: row for key, row in native(major, hooks).items() if row != ["crash"]}
     ours = rows(call([PROGRAM, hooks], sets(major)))
     assert len(theirs) > 850

@@ -1,4 +1,4 @@
-"""NVIDIA's own nvidia-smi in a slice: it shows the slice's device, memory and processes, and none of the others."""
+"""NVIDIA's own nvidia-smi in a slice shows only the slice's device, memory and processes."""
 import json
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from real_driver import INITIALISED, TWO, WAYS, call, driver, environment, in_slice, python, shims
 
-# A process of the slice. On its device there are also process 1 and its parent, which are not the slice's.
+# A process of the slice. Its device also has process 1 and its parent, which are not in the slice.
 INSIDE = """
 import ctypes, json, os, subprocess, sys
 assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0

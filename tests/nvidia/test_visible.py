@@ -1,4 +1,5 @@
-"""CUDA_VISIBLE_DEVICES: what the runtime counts in a slice. The driver must enumerate exactly the devices that the hooks show."""
+"""Tests CUDA_VISIBLE_DEVICES and what the runtime counts in a slice. The driver must enumerate exactly the
+devices that the hooks show."""
 import json
 import pathlib
 import re
@@ -112,7 +113,7 @@ def filled_in(words, uuids):
 
 
 def lists(uuids):
-    """{list: [the driver's result, indexes of devices]} of visible_lists.txt."""
+    """Returns {list: [the driver's result, indexes of devices]} from visible_lists.txt."""
     rows = {}
     for line in pathlib.Path(__file__).with_name("visible_lists.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -130,15 +131,16 @@ def compared(expected, done, uuids):
 
 
 @pytest.mark.parametrize("major", INITIALISED)
-def test_the_driver_reads_lists_as_the_table_says(major):
+def test_the_driver_reads_lists_as_in_the_table(major):
     expected = lists(FOUR)
     compared(expected, call(python(VISIBLE, json.dumps(list(expected))), environment(major, gpus=FOUR)), FOUR)
 
 
 @pytest.mark.devices("a10x4")
 @pytest.mark.parametrize("way", WAYS[1:])
-def test_in_a_slice_lists_count_the_devices_of_the_slice(world, way):
-    """With all four devices in another order: each list means in the slice what it means to the driver on a machine of these devices."""
+def test_lists_in_a_slice_refer_to_the_devices_of_the_slice(world, way):
+    """The slice has all four devices in another order. Each list must mean the same as to the driver on a
+    machine with these devices."""
     uuids = [d["uuid"] for d in world.json("devices")["devices"]]
     granted = json.loads(in_slice(world, python(VISIBLE, '["0,1,2,3"]'), environment("550", gpus=uuids)
                                   | {"LD_PRELOAD": environment("550", "preload")["LD_PRELOAD"]}, "--devices", "4").stdout)[0][1]

@@ -1,6 +1,7 @@
-// One program in a slice, in virtual time. The guest library, the meter and the device scheduler are the real
-// ones. The host, the driver, the device and the arbiter's thread are modelled: calls take host time, threads
-// wake up late, kernels and fences run one after the other. The neighbour is a model that always has work.
+// Simulates one program in a slice in virtual time. The guest library, the meter and the device scheduler are
+// the real ones. The host, the driver, the device and the arbiter's thread are modelled: calls take host
+// time, threads wake up late, and kernels and fences run one after the other. The neighbour is a model that
+// always has work.
 #pragma once
 
 #include <deque>
@@ -15,12 +16,12 @@
 
 namespace carve::share {
 
-// Assumed costs of the driver's calls and of the host. They were not measured one by one.
+// Assumed costs of the driver's calls and of the host. They were not measured individually.
 struct Costs {
   Ns launch = 4 * us;
-  Ns fence = 3 * us, fence_on_device = 2 * us;  // cuStreamWriteValue64
-  Ns capture_query = 100;                       // cuStreamIsCapturing
-  Ns wake = 70 * us;                            // From a thread's wake until it runs.
+  Ns fence = 3 * us, fence_on_device = 2 * us;  // Cost of cuStreamWriteValue64.
+  Ns capture_query = 100;                       // Cost of cuStreamIsCapturing.
+  Ns wake = 70 * us;                            // Time from a thread's wake until it runs.
   Ns context_switch = 70 * us;
   Ns clock = 30;
 };
@@ -55,7 +56,7 @@ class PacedWorld final : public guest::VirtualClock {
   const ClientCounters& counters_of_neighbour() const { return scheduler_.counters(*neighbour_); }
   const guest::ThreadLaunchState& thread(unsigned i) const { return slice_.process->launch_state[i]; }
 
-  // The host works for this time.
+  // Lets the host work for this time.
   void pass(Ns ns) {
     const Ns end = now_ + ns;
     do {
@@ -70,7 +71,7 @@ class PacedWorld final : public guest::VirtualClock {
     } while (now_ < end || look_at_ <= now_);
   }
 
-  bool is_timer_regular = false;  // Late by 15 us each time.
+  bool is_timer_regular = false;  // The timer is late by 15 us each time.
   Ns wake_latency = costs_.wake;  // See DeviceScheduler::set_wake_latency().
 
   struct Counts {
@@ -86,7 +87,7 @@ class PacedWorld final : public guest::VirtualClock {
     std::atomic<uint64_t>* word;
     uint64_t value;
   };
-  static constexpr Ns neighbour_drain = 900 * us;  // From the end of its lease.
+  static constexpr Ns neighbour_drain = 900 * us;  // Time from the end of its lease.
 
   static void load_driver() {
     using namespace guest;
@@ -149,7 +150,7 @@ class PacedWorld final : public guest::VirtualClock {
   }
   void sleep_on(const std::atomic<uint64_t>& word, uint64_t value, uint64_t ns) override {
     const Ns end = now_ + static_cast<Ns>(ns);
-    // The thread has woken the arbiter, unless a poll is due soon.
+    // The thread has woken the arbiter unless a poll is due soon.
     if (look_at_ > now_ + 1100 * us) look_at_ = now_ + costs_.wake;
     while (now_ < end && word.load() == value) pass(std::min<Ns>(end - now_, 5 * us));
     pass(costs_.wake);
@@ -195,7 +196,8 @@ class PacedWorld final : public guest::VirtualClock {
     }
     if (!open && was_open) neighbour_ends_ = now_ + neighbour_drain;
     write_lease();
-    // A timer is late, never by the same time, so that polls and the program's steps do not lock.
+    // A timer is late by a different time each time, so that polls and the program's steps do not
+    // synchronise.
     const Ns late = is_timer_regular ? 15 * us : std::uniform_int_distribution<Ns>(5 * us, 45 * us)(random_);
     look_at_ = next == never ? never : next + late;
   }
@@ -219,7 +221,7 @@ class PacedWorld final : public guest::VirtualClock {
   unsigned client_ = 0;
   std::optional<unsigned> neighbour_;
   Ns neighbour_begins_ = 0, neighbour_ends_ = 0;
-  Ns neighbour_wakes_ = never;  // From a lease that says that its gate is about to open.
+  Ns neighbour_wakes_ = never;  // Set by a lease whose gate is about to open.
   Lease lease_;
   uint32_t number_ = 0;
 };

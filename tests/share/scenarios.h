@@ -1,5 +1,5 @@
-// The scenarios that measure shares, in virtual time (world.h). Each returns a figure: tests assert it, and
-// ./bench share prints it.
+// The scenarios that measure shares in virtual time (world.h). Each returns a figure that tests assert and
+// ./bench share prints.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ struct Shape {
   Ns longest() const { return std::max(does.kernel, does.longest) * does.nodes; }
 };
 
-// Every kernel length, narrow and wide, with and without synchronisation, graphs, several streams.
+// Returns every kernel length, narrow and wide, with and without synchronisation, graphs, and several
+// streams.
 inline std::vector<Shape> shapes() {
   std::vector<Shape> all;
   for (const Ns kernel : {5 * us, 20 * us, 200 * us, 5 * ms, 50 * ms}) {
@@ -66,7 +67,7 @@ inline Error share_error(Policy policy, const std::vector<uint32_t>& shares, con
   return e;
 }
 
-// Returns the part of the device that a program of this shape uses when it is alone.
+// Returns the part of the device that a program of this shape uses when no other program runs.
 inline double duty(const Shape& shape) {
   World w;
   const unsigned a =
@@ -98,7 +99,7 @@ inline const std::vector<std::vector<uint32_t>>& mixes() {
 }
 
 // Measures all shapes and all mixes of shares. Shapes with longer kernels are measured relative to their
-// bound. Shapes that would not use their share alone are left out, because they do not want it.
+// bound. Shapes that would not use their share even without others are left out, because they do not want it.
 inline double error_bound(const Shape& shape);
 struct Judged {
   double worst = 0, mean = 0, worst_of_bound = 0;
@@ -128,14 +129,15 @@ inline Judged judge(Policy policy, int windows) {
   return j;
 }
 
-// Returns the bound for kernels that cannot be interrupted, in points: saved tokens, work in flight, one
-// kernel.
+// Returns the error bound in points, which is due to saved tokens, work in flight and one kernel that cannot
+// be interrupted.
 inline double error_bound(const Shape& shape) {
   const Tuning t;
   return 100.0 * static_cast<double>(t.depth() + t.in_flight_limit + shape.longest()) / 1e9;
 }
 
-// Burst clients that come and go: returns the device's busy part of the time in which any client wanted it.
+// Measures burst clients that come and go: returns the device's busy part of the time during which any client
+// wanted it.
 inline double conserved(uint64_t seed = 1) {
   World w({}, seed);
   w.add(entitlement(Policy::guaranteed_burst_share, 2000), {{.kernel = 200 * us}});
@@ -147,7 +149,7 @@ inline double conserved(uint64_t seed = 1) {
   return 100.0 * static_cast<double>(w.in_flight()) / static_cast<double>(w.wanted());
 }
 
-// Returns the kernel time of a burst client alone, in percent of the same without an arbiter.
+// Returns the kernel time of a burst client without others, in percent of that without an arbiter.
 inline double alone(Policy policy) {
   const auto kernel_time = [](const Entitlement& t) {
     World w;
@@ -183,7 +185,7 @@ inline double jain(unsigned clients) {
   return least;
 }
 
-// Returns the kernel time of two saturating clients over that under the hardware's own time slices.
+// Returns the kernel time of two saturating clients relative to that under the hardware's own time slices.
 inline double sum_over_native(Ns quantum_switch = 100 * us) {
   const auto total = [&](Policy policy, uint32_t first, uint32_t other) {
     Tuning t;
@@ -197,7 +199,7 @@ inline double sum_over_native(Ns quantum_switch = 100 * us) {
   return total(Policy::guaranteed_burst_share, 5000, 5000) / total(Policy::native_burst_share, 5000, 5000);
 }
 
-// Returns the error of the worse of two weights, in percent of the ratio.
+// Returns the error of the worse of two weights in percent of the ratio.
 inline double weight_error(uint32_t first, uint32_t other) {
   World w;
   w.add(entitlement(Policy::native_burst_share, first), {{.kernel = 200 * us}});
@@ -216,7 +218,7 @@ inline double weight_error(uint32_t first, uint32_t other) {
 }
 
 struct Latency {
-  double leased = 0, native = 0;  // 99th percentile over that without a neighbour.
+  double leased = 0, native = 0;  // 99th percentile, relative to that without a neighbour.
 };
 inline Latency latency(const Behaviour& trainer, uint64_t seed = 1) {
   const Behaviour server{.kernel = 500 * us, .requests = 50, .per_request = 10};

@@ -1,5 +1,5 @@
-// Tests of shares over the simulated device in virtual time: the claimed figures, and what must hold for any
-// mix of clients. A failing seed fails in the same way each time: CARVE_SEED=n runs it alone,
+// Tests shares on the simulated device in virtual time: the claimed figures, and what must hold for any mix
+// of clients. A failing seed fails in the same way each time. CARVE_SEED=n runs only that seed, and
 // CARVE_SCENARIOS=n runs more.
 #include "scenarios.h"
 
@@ -10,17 +10,17 @@
 namespace carve::share {
 namespace {
 
-TEST(Shares, fixed_shares_hold_for_every_shape_and_mix) {
+TEST(Shares, are_kept_for_every_shape_and_mix_under_fixed_share) {
   const Judged j = judge(Policy::fixed_share, 2);
   EXPECT_LE(j.worst, 1.0) << j.where;
   EXPECT_LE(j.mean, 0.3);
   EXPECT_LE(j.worst_of_bound, 1.0);
 }
 
-// A virtual machine whose host takes its processors away: threads run 100 to 250 us late, so a program that
-// waits for each of its kernels of 200 us could use 53 % of the device alone. Without compensation the worst
-// windows are 5.0 to 6.4 points off.
-TEST(Shares, hold_on_a_host_that_wakes_threads_late) {
+// A virtual machine whose host takes away its processors: threads run 100 to 250 us late, so a program that
+// waits for each of its 200 us kernels could use only 53 % of an empty device. Without compensation the worst
+// windows are off by 5.0 to 6.4 points.
+TEST(Shares, are_kept_on_a_host_that_wakes_threads_late) {
   Delays slow{.wake = 100 * us, .look = 100 * us, .jitter = 150 * us};
   const Shape shape{"200us sync", {.kernel = 200 * us, .sync = true}};
   const struct {
@@ -36,25 +36,25 @@ TEST(Shares, hold_on_a_host_that_wakes_threads_late) {
     }
 }
 
-TEST(Shares, guaranteed_shares_hold_for_every_shape_and_mix) {
+TEST(Shares, are_kept_for_every_shape_and_mix_under_guaranteed_share) {
   const Judged j = judge(Policy::guaranteed_burst_share, 2);
   EXPECT_LE(j.worst, 1.0) << j.where;
   EXPECT_LE(j.worst_of_bound, 1.0);
 }
 
-TEST(Shares, unused_time_goes_to_clients_that_can_use_it) {
+TEST(Shares, leave_unused_time_to_clients_that_can_use_it) {
   EXPECT_GE(conserved(), 98.0);
   EXPECT_GE(alone(Policy::guaranteed_burst_share), 99.5);
   EXPECT_GE(jain(16), 0.999);
   EXPECT_GE(sum_over_native(), 1.02);
 }
 
-TEST(Shares, native_weights_are_proportions) {
+TEST(Shares, are_proportional_to_weights_under_native_burst_share) {
   EXPECT_LE(weight_error(6000, 2000), 5.0);
   EXPECT_LE(weight_error(9000, 1000), 5.0);
 }
 
-TEST(Shares, a_latency_client_hardly_feels_a_trainer) {
+TEST(Shares, of_a_trainer_hardly_affect_a_latency_client) {
   const Latency kernels = latency({.kernel = 400 * us});
   EXPECT_LE(kernels.leased, 1.10);
   EXPECT_GE(kernels.native, 2.0) << "otherwise the test proves nothing";
@@ -64,10 +64,10 @@ TEST(Shares, a_latency_client_hardly_feels_a_trainer) {
   EXPECT_LT(long_graphs.leased, long_graphs.native);
 }
 
-TEST(Shares, a_change_is_felt_within_150_ms) { EXPECT_LE(change_ms(), 150); }
+TEST(Shares, take_effect_within_150_ms_of_a_change) { EXPECT_LE(change_ms(), 150); }
 
-TEST(Shares, a_gang_s_devices_run_together) {
-  // Two devices of one client, each next to another neighbour. The follower may run while the leader does;
+TEST(Shares, of_a_gang_are_used_on_its_devices_together) {
+  // Two devices of one client, each with a different neighbour. The follower may run while the leader does;
   // only the leader's gate connects the two arbiters.
   DeviceScheduler leading, following;
   Ns now = 3 * second;
@@ -100,7 +100,7 @@ TEST(Shares, a_gang_s_devices_run_together) {
   EXPECT_GE(static_cast<double>(together) / static_cast<double>(lead_ran), 0.9);
 }
 
-// A random mix of clients: their entitlements and behaviours.
+// A random mix of clients, with their entitlements and behaviours.
 struct Mix {
   struct One {
     Entitlement entitlement;
@@ -168,7 +168,7 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
     sum += had[i];
   }
   if (!judge_it) return had;
-  EXPECT_EQ(sum, w.arbiter().busy() - busy_before) << "no time is charged twice, none is lost";
+  EXPECT_EQ(sum, w.arbiter().busy() - busy_before) << "no time is charged twice or lost";
   EXPECT_LE(sum, 1 * second + 5 * ms);
   for (unsigned i = 0; i < mix.clients.size(); ++i) {
     const Mix::One& one = mix.clients[i];
@@ -182,14 +182,14 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
       EXPECT_LE(got, share + (is_latency ? 17.0 : 1.5)) << who;
     }
     if (!one.always_wants()) continue;
-    // A client gets its entitlement. A deep bucket lets a latency client use its own earlier.
+    // A client gets its entitlement. With a deep bucket, a latency client can use its entitlement earlier.
     if (one.entitlement.policy != Policy::native_burst_share && !latency) {
       EXPECT_GE(got, share - 1.5) << who;
     }
     if (one.entitlement.policy != Policy::native_burst_share) {
       EXPECT_GT(had[i], 0) << who << " starves";
     }
-    // A client that may burst uses all the time, except for the pauses of clients that synchronise.
+    // A client that may burst uses all of the time, except for the pauses of clients that synchronise.
     if (one.entitlement.policy != Policy::fixed_share && saturate) {
       EXPECT_GE(static_cast<double>(w.in_flight()) / static_cast<double>(w.wanted()), 0.95) << who;
     }
@@ -197,7 +197,7 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
   return had;
 }
 
-TEST(Shares, hold_in_any_mix) {
+TEST(Shares, are_kept_in_any_mix) {
   const char* only = std::getenv("CARVE_SEED");
   const char* more = std::getenv("CARVE_SCENARIOS");
   const uint64_t from = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;
@@ -208,14 +208,13 @@ TEST(Shares, hold_in_any_mix) {
   }
 }
 
-TEST(Shares, a_seed_plays_the_same_each_time) {
+TEST(Shares, are_the_same_each_time_for_a_seed) {
   for (uint64_t seed = 0; seed < 20; ++seed)
     EXPECT_EQ(play(any_mix(seed), seed, false), play(any_mix(seed), seed, false)) << seed;
 }
 
-// One client launches a kernel that never ends. The hardware takes turns with it, and its client pays for
-// that.
-TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
+// One client launches a kernel that never ends. The hardware takes turns with it, and its client is charged.
+TEST(Shares, charge_a_kernel_that_never_ends_to_its_owner) {
   World w;
   const unsigned bad = w.add(entitlement(Policy::guaranteed_burst_share, 3000),
                              {{.kernel = 3600 * second, .begins = 500 * ms}});
@@ -230,7 +229,7 @@ TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
   EXPECT_EQ(w.counters(bad).overruns, 1u);
 }
 
-TEST(Shares, a_client_that_passes_its_gate_takes_no_entitlement_from_others) {
+TEST(Shares, are_not_reduced_by_a_client_that_bypasses_its_gate) {
   World w;
   w.add(entitlement(Policy::fixed_share, 1000), {{.kernel = 200 * us, .lies = true}});
   const unsigned a = w.add(entitlement(Policy::fixed_share, 3000), {{.kernel = 200 * us}});
@@ -240,12 +239,12 @@ TEST(Shares, a_client_that_passes_its_gate_takes_no_entitlement_from_others) {
   const Ns a0 = w.charged(a), b0 = w.charged(b);
   w.run(2 * second);
   w.settle();
-  // The hardware gives the client that passes its gate half of the time. The others share the rest as
+  // The hardware gives the client that bypasses its gate half of the time. The others share the rest as
   // granted.
   EXPECT_NEAR(static_cast<double>(w.charged(b) - b0) / static_cast<double>(w.charged(a) - a0), 4.0 / 3, 0.1);
 }
 
-TEST(Shares, a_killed_client_leaves_the_device_to_the_others_at_once) {
+TEST(Shares, of_a_killed_client_go_to_the_others_immediately) {
   World w;
   const unsigned a = w.add(entitlement(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});
   const unsigned b = w.add(entitlement(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});

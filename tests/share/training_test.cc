@@ -1,7 +1,7 @@
-// The pace of a program that its host limits, such as a training step in PyTorch. One thread launches the
-// forward pass and the optimizer, another thread launches the backward pass, in turns and into one stream.
-// The host is ahead of the device in some parts of a step and behind it in others. During its leases the
-// program must keep its native pace. All figures are ratios in virtual time.
+// Measures the pace of a program that is limited by its host, such as training in PyTorch. One thread
+// launches the forward pass and the optimizer, and another thread launches the backward pass, in turns and in
+// one stream. The host is ahead of the device in some parts of a step and behind it in others. During its
+// leases the program must keep its native pace. All figures are ratios in virtual time.
 #include <gtest/gtest.h>
 
 #include <semaphore>
@@ -12,7 +12,7 @@
 namespace carve::share {
 namespace {
 
-// Launches of one thread. Each `nth` kernel is a long one.
+// The launches of one thread. Every `nth` kernel is a long one.
 struct Part {
   unsigned launches;
   Ns host;  // The program's own work before each launch.
@@ -23,7 +23,7 @@ struct Part {
 struct Step {
   const char* name;
   Part forward, backward, optimizer;
-  Ns turn = 70 * us;  // From the end of a thread's part until the other thread runs.
+  Ns turn = 70 * us;  // Time from the end of a thread's part until the other thread runs.
 };
 
 const Step light{.name = "light",
@@ -50,7 +50,7 @@ class Trainer {
     backward_.release();
   }
 
-  // Trains for this time, synchronises every five steps, and returns the steps per second.
+  // Trains for this time, synchronising every five steps, and returns the steps per second.
   double run(Ns duration) {
     const Ns from = world_.now();
     unsigned steps = 0;
@@ -99,13 +99,13 @@ class Trainer {
 Entitlement share(Policy policy, uint32_t percent) { return {.policy = policy, .share = {percent * 100}}; }
 
 struct Outcome {
-  double pace = 0;                    // In percent of the native pace.
+  double pace = 0;                    // Percent of the native pace.
   double charged = 0, neighbour = 0;  // Percent of the time.
   double fences = 0, sleeps = 0;      // Per launch.
   unsigned guesses = 0;               // Kernels without an estimate.
-  double device = 0;                  // Percent of the time in which it ran kernels.
+  double device = 0;                  // Percent of the time during which it ran kernels.
   double polls = 0;                   // Per second.
-  uint64_t intrusions = 0;            // PacedWorld::Counts
+  uint64_t intrusions = 0;            // See PacedWorld::Counts.
 };
 Outcome train(const Step& step, const Entitlement& own, std::optional<Entitlement> neighbour = {},
               Ns wake_latency = Costs{}.wake, bool is_timer_regular = false) {
@@ -150,7 +150,7 @@ TEST_P(Training, runs_at_its_native_pace_within_a_lease_that_does_not_end) {
   EXPECT_EQ(whole.guesses, 0u);
 }
 
-TEST_P(Training, has_its_share_of_the_native_pace_when_it_is_alone) {
+TEST_P(Training, has_its_share_of_the_native_pace_without_a_neighbour) {
   for (const uint32_t percent : {60u, 20u}) {
     const Outcome alone = train(*GetParam(), share(Policy::fixed_share, percent));
     EXPECT_GE(alone.pace, 0.9 * percent) << percent;
@@ -159,7 +159,7 @@ TEST_P(Training, has_its_share_of_the_native_pace_when_it_is_alone) {
   }
 }
 
-TEST_P(Training, has_its_share_of_the_native_pace_with_a_neighbour_that_always_has_work) {
+TEST_P(Training, has_its_share_of_the_native_pace_with_a_busy_neighbour) {
   for (const Policy policy : {Policy::fixed_share, Policy::guaranteed_burst_share}) {
     const Outcome contended = train(*GetParam(), share(policy, 60), share(policy, 40));
     EXPECT_GE(contended.pace, GetParam() == &far_ahead ? 52 : 56) << text(policy);
@@ -180,7 +180,7 @@ TEST_P(Training, gains_from_a_wake_before_its_gate_opens) {
 INSTANTIATE_TEST_SUITE_P(Steps, Training, testing::Values(&light, &even, &far_ahead),
                          [](const auto& p) { return p.param->name; });
 
-// A thread's turn begins with a pause in which the host launches nothing.
+// Each turn of a thread begins with a pause in which the host launches nothing.
 TEST(Pauses, cost_a_guaranteed_slice_little_of_its_share) {
   const struct {
     Ns turn;
@@ -202,7 +202,7 @@ TEST(Pauses, cost_a_guaranteed_slice_little_of_its_share) {
   }
 }
 
-TEST(Pauses, cost_a_fixed_share_little_beside_a_guaranteed_one) {
+TEST(Pauses, cost_a_fixed_share_little_next_to_a_guaranteed_one) {
   for (const Ns turn : {600 * us, 900 * us, 1500 * us}) {
     Step step = light;
     step.turn = turn;
@@ -213,8 +213,8 @@ TEST(Pauses, cost_a_fixed_share_little_beside_a_guaranteed_one) {
   }
 }
 
-// The host's pauses at each turn, with the threads' wake latency (0: not known) and with a timer that is late by the
-// same time at each poll or by different times.
+// Parameters: the threads' wake latency (0 for unknown), and whether the timer is late by the same time at
+// each poll.
 class Paused : public testing::TestWithParam<std::tuple<Ns, bool>> {};
 
 TEST_P(Paused, keeps_its_guaranteed_share_of_the_native_pace) {

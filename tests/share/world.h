@@ -1,7 +1,7 @@
-// Clients, one arbiter and one simulated device under a virtual clock. src/share decides, and src/sim/model
-// is the device. Between them is a model of programs, the guest library and the agent's thread: launches cost
-// host time, and threads and the arbiter wake up late. An hour takes seconds and gives the same result each
-// time.
+// Simulates clients, one arbiter and one device under a virtual clock. src/share makes the decisions, and
+// src/sim/model is the device. Between them is a model of programs, the guest library and the agent's thread:
+// launches cost host time, and threads and the arbiter wake up late. Simulating an hour takes seconds and
+// gives the same result each time.
 #pragma once
 
 #include <array>
@@ -19,24 +19,24 @@ namespace carve::share {
 // The behaviour of one thread of a client.
 struct Behaviour {
   Ns kernel = 200 * us;           // Length of one kernel, or of one node of a graph.
-  Ns longest = 0;                 // If more than `kernel`: lengths are uniform between the two.
-  unsigned nodes = 1;             // Kernels per launch: a graph, which cannot be interrupted in between.
+  Ns longest = 0;                 // If more than `kernel`, lengths are uniform between the two.
+  unsigned nodes = 1;             // Kernels per launch of a graph, which cannot be interrupted.
   bool sync = false;              // Waits for each launch.
   Ns gap = 0;                     // The host's own work between two launches.
-  Ns busy_for = 0, idle_for = 0;  // Alternating times with and without work; 0: always has work.
+  Ns busy_for = 0, idle_for = 0;  // Alternating times with and without work; 0 for constant work.
   double requests = 0;            // Requests per second, Poisson; each is `per_request` launches and a wait.
   unsigned per_request = 1;
   unsigned width = 72;
-  bool lies = false;  // Reports no work in flight, and launches through closed gates.
-  Ns begins = 0;      // After the start of the scenario.
+  bool lies = false;  // Reports no work in flight and launches through closed gates.
+  Ns begins = 0;      // Time after the start of the scenario.
 };
 
 struct Delays {
   Ns launch = 5 * us;       // Host time of a launch.
-  Ns wake = 15 * us;        // From an opened gate, or an awaited completion, until the thread runs.
-  Ns look = 10 * us;        // From a wake to the arbiter's poll; also the delay of the arbiter's timer.
-  Ns jitter = 0;            // At most so much is added to each `wake` and `look`.
-  bool compensates = true;  // The arbiter measures its wakes, and its waits and those at gates end earlier.
+  Ns wake = 15 * us;        // Time from an opened gate or an awaited completion until the thread runs.
+  Ns look = 10 * us;        // Time from a wake to the arbiter's poll; also the delay of its timer.
+  Ns jitter = 0;            // Maximum that is added to each `wake` and `look`.
+  bool compensates = true;  // The arbiter measures wake latencies and shortens waits by them.
 };
 
 class World {
@@ -105,7 +105,7 @@ class World {
   const DeviceScheduler& arbiter() const { return arbiter_; }
   const ClientCounters& counters(unsigned client) const { return arbiter_.counters(clients_[client].client); }
   Ns charged(unsigned client) const { return counters(client).charged; }
-  // Returns the time in which the device ran the client's kernels.
+  // Returns the time during which the device ran the client's kernels.
   Ns kernel_time(unsigned client) {
     sim::Device& d = *device_;
     const sim::Context& c = d.contexts[clients_[client].context];
@@ -119,7 +119,7 @@ class World {
                                                    ? d.engine.now_ns - d.engine.accounted_ns
                                                    : 0));
   }
-  // Returns the time in which any client had work on the device or waited at a gate, under any policy.
+  // Returns the time during which any client had work on the device or waited at a gate, under any policy.
   Ns wanted() const { return wanted_; }
   Ns in_flight() const { return in_flight_; }
   std::vector<Ns>& latencies(unsigned client) { return clients_[client].latencies; }
@@ -129,13 +129,13 @@ class World {
   struct Thread {
     Behaviour does;
     unsigned channel = 0;
-    Ns at = 0;  // Time of its next action; `never` while it waits.
+    Ns at = 0;  // Time of the next action; `never` while the thread waits.
     bool at_gate = false;
     bool at_sync = false;
     bool at_bound = false;
     Ns next_request = 0, request_began = 0;
     unsigned request_left = 0;
-    bool is_woken = false;  // At the gate, because it is about to open: it spins between the two times.
+    bool is_woken = false;  // Woken because the gate is about to open; spins until it opens.
     Ns spins_from = 0, spins_until = 0;
     std::deque<std::pair<uint64_t, Ns>> flying;  // Sequence of each launch's last node, and its work.
     Ns flying_ns = 0;
@@ -143,7 +143,7 @@ class World {
   struct Client {
     unsigned client = 0, context = 0;
     std::vector<Thread> threads;
-    Ns busy = 0;  // Since the last poll.
+    Ns busy = 0;  // Busy time since the last poll.
     Ns idle_since = 0;
     Ns longest = 0;
     Ns counted = 0;  // Kernel time at the last count.
@@ -212,7 +212,7 @@ class World {
         thread.at = thread.next_request;
         return;
       }
-      thread.request_began = thread.next_request;  // Also if it had to queue behind the request before.
+      thread.request_began = thread.next_request;  // Even if it had to queue behind the previous request.
       thread.next_request += static_cast<Ns>(std::exponential_distribution<>(does.requests)(random_) * 1e9);
       thread.request_left = does.per_request;
     }
@@ -258,8 +258,8 @@ class World {
     }
   }
 
-  // What the driver shows of each client's kernels, in whole percents, as the agent takes it with each
-  // sample. Every other time it names one client and shows the others only within a wide bound.
+  // Simulates what the driver reports about each client's kernels, in whole percents, at each of the agent's
+  // samples. Every other time it names one client and bounds the others only widely.
   void count() {
     constexpr Ns interval = 250 * ms;
     count_at_ = now() + interval;
@@ -303,7 +303,7 @@ class World {
                                : usual + std::uniform_int_distribution<Ns>(0, delays_.jitter)(random_);
   }
 
-  // Returns when the arbiter's thread runs that waits until `next` (Arbiter::sleep_until).
+  // Returns when the arbiter's thread runs if it waits until `next` (Arbiter::sleep_until).
   Ns poll_after(Ns next) {
     const Ns by = late(delays_.look);
     if (next == never) return never;

@@ -37,7 +37,7 @@ bool answer_by(const ControlRow (&rows)[n], const Control& control, Status& stat
   return false;
 }
 
-// The commands that libcuda sends from the creation of a context on (context_controls.cc).
+// The commands that libcuda sends when it creates a context and later (context_controls.cc).
 bool answer_context_control(const Control& control, Status& status);
 
 }  // namespace responder

@@ -1,4 +1,5 @@
-// The commands of NV_ESC_RM_CONTROL that libcuda 525, 535 and 550 send in cuInit, and NVML and nvidia-smi for their table.
+// The commands of NV_ESC_RM_CONTROL that libcuda 525, 535 and 550 send in cuInit, and that NVML and
+// nvidia-smi send for their table.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ Status name_string(const Control& c) {
   return ok;
 }
 
-// Of GA102; libcuda decides by them which engines there are.
+// Classes of GA102, by which libcuda decides which engines exist.
 constexpr uint32_t classes[] = {0x2080, 0x2081, 0xc697, 0xc7c0, 0xc7b5, 0xc797, 0xc6b5, 0xc56f, 0xc46f,
                                 0xc461, 0xc561, 0xa06c, 0x9067, 0x90f1, 0x3e,   0x40,   0x50a0, 0x70,
                                 0x71,   0x79,   0x503b, 0x503c, 0xcb33, 0xcba2, 0x83de, 0x9072, 0x90e6,
@@ -113,7 +114,7 @@ Status class_list_v2(const Control& c) {
   return ok;
 }
 
-// NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS: the count, then a pointer; without one the answer is the count.
+// NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS: the count and a pointer; if it is null, the answer is the count.
 Status class_list(const Control& c) {
   void* const list = field<void*>(c, 8);
   if (list != nullptr && word(c, 0) < sizeof classes / sizeof *classes) return invalid_param_struct;
@@ -177,7 +178,7 @@ Status bus_info(const Control& c) {
   return ok;
 }
 
-// NV2080_CTRL_BUS_GET_PCI_BAR_INFO_PARAMS: the count, then for each its flags, MiB, bytes and address.
+// NV2080_CTRL_BUS_GET_PCI_BAR_INFO_PARAMS: the count, then for each BAR its flags, MiB, bytes and address.
 Status bars(const Control& c) {
   memset(c.params, 0, c.size);
   for (const uint32_t mib : bars_mib) {
@@ -193,8 +194,9 @@ Status gpc_mask(const Control& c) {
   return ok;
 }
 
-// NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS: two bytes for each of 64 copy engines (32 before driver 550), and a mask of those that are there. The first two belong to
-// the graphics engine (CE_GRCE, CE_SHARED); all copy to and from system memory.
+// NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS: two bytes for each of 64 copy engines (32 before driver 550), and a
+// mask of the existing ones. The first two belong to the graphics engine (CE_GRCE, CE_SHARED). All can copy
+// to and from system memory.
 constexpr unsigned copy_engines = 5, shared_copy_engines = 2;
 Status copy_engine_caps(const Control& c) {
   memset(c.params, 0, c.size);
@@ -250,7 +252,8 @@ Status graphics_info(const Control& c) {
   return ok;
 }
 
-// NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS: 512 rows of six 16-bit numbers, then the numbers of SMs and of TPCs.
+// NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS: 512 rows of six 16-bit numbers, then the numbers of SMs and
+// TPCs.
 Status multiprocessor_order(const Control& c) {
   for (unsigned i = 0; i < multiprocessors; ++i) {
     auto* const row = &field<uint16_t>(c, size_t{12} * i);
@@ -264,7 +267,8 @@ Status multiprocessor_order(const Control& c) {
   return ok;
 }
 
-// Returns the list in a variable ("12,345") or, if it is a path, in that file, which may change while programs run.
+// Returns the list in a variable ("12,345") or, if the variable is a path, in that file, which may change
+// while programs run.
 const char* pid_list(const char* variable, char (&text)[1024]) {
   const char* const value = getenv(variable);
   if (value == nullptr || *value != '/') return value;
@@ -287,7 +291,7 @@ void for_each_pid(const char* variable, Take take) {
   }
 }
 
-// NV2080_CTRL_GPU_GET_PIDS_PARAMS: processes with an object of a class.
+// NV2080_CTRL_GPU_GET_PIDS_PARAMS: the processes that have an object of a class.
 Status pids(const Control& c) {
   constexpr uint32_t compute_class = 0xc7c0;  // AMPERE_COMPUTE_B
   const bool is_compute = word(c, 1) == compute_class;
@@ -302,8 +306,8 @@ Status pids(const Control& c) {
   return ok;
 }
 
-// NV2080_CTRL_GPU_GET_PID_INFO_PARAMS: the count, then up to 200 rows with the pid, the question, the result and the answer. Each
-// process has 100 MiB.
+// NV2080_CTRL_GPU_GET_PID_INFO_PARAMS: the count, then up to 200 rows with the pid, the query, the result and
+// the answer. Each process has 100 MiB.
 Status pid_info(const Control& c) {
   const size_t row = (c.size - 8) / 200;
   for (uint32_t i = 0; i < word(c, 0) && i < 200; ++i) {
@@ -319,8 +323,8 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS: the number of samples is the second byte; each is the CPU's time in us
-// and the device's in ns. Here the device's clock is that of the CPU.
+// NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS: the second byte is the number of samples; each
+// has the CPU's time in us and the device's in ns. The responder uses the CPU's clock for the device.
 Status time_correlation(const Control& c) {
   const uint64_t time = now_ns();
   for (size_t i = 0; i < c.params[1] && 8 + 16 * (i + 1) <= c.size; ++i) {
@@ -330,9 +334,10 @@ Status time_correlation(const Control& c) {
   return ok;
 }
 
-// NV2080_CTRL_PERF_GET_GPUMON_PERFMON_UTIL_SAMPLES_V2_PARAMS: the size of the ring, the number of samples and the end of the ring, then
-// 72 samples. A sample is a time and, for each engine, of which memory and graphics come first, 116 bytes: the load in 1/100 percent, a
-// scale and a pid. The processes use both engines by 40 percent, one after the other. NVML starts to count after the first sample.
+// NV2080_CTRL_PERF_GET_GPUMON_PERFMON_UTIL_SAMPLES_V2_PARAMS: the size of the ring, the number of samples and
+// the end of the ring, then 72 samples. A sample is a time and 116 bytes for each engine (memory and graphics
+// come first): the load in 1/100 percent, a scale and a pid. The processes use both engines at 40 percent,
+// one after the other. NVML starts counting after the first sample.
 Status utilization(const Control& c) {
   constexpr size_t ring = 16, samples = 72, engine_bytes = 116;
   const size_t row = word(c, 1) / samples;
@@ -355,8 +360,8 @@ Status utilization(const Control& c) {
   return ok;
 }
 
-// The clocks, which the runtime asks for. NVIDIA has not published these three commands; the places of the answers were found by what
-// cudaDeviceProp shows.
+// Answers the commands for the clocks, which the runtime sends. NVIDIA has not published these three
+// commands; the positions of the answers were found from the values in cudaDeviceProp.
 Status clocks_known(const Control& c) {
   word(c, 0) = word(c, 1) = ~0u;
   return ok;
@@ -366,8 +371,8 @@ Status clock_domains(const Control& c) {
   return ok;
 }
 Status clocks(const Control& c) {
-  word(c, 3) = word(c, 5) = 1'695'000;  // kHz, of the multiprocessors.
-  word(c, 7) = word(c, 9) = 6'251'000;  // Of the memory.
+  word(c, 3) = word(c, 5) = 1'695'000;  // Clock of the multiprocessors in kHz.
+  word(c, 7) = word(c, 9) = 6'251'000;  // Clock of the memory.
   return ok;
 }
 
@@ -444,7 +449,8 @@ constexpr ControlRow rows[] = {
     {0xcb330101, 0, unchanged},  // NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES
 };
 
-// Commands of NVIDIA's closed interface that libcuda and NVML want to succeed; what they mean is not published.
+// Commands of NVIDIA's closed interface that must succeed for libcuda and NVML; their meaning is not
+// published.
 constexpr uint32_t unpublished[] = {0x809909,   0x20800145, 0x20800146, 0x20808159, 0x20808161,
                                     0x20808162, 0x2080a026, 0x2080a084, 0x20810108};
 

@@ -1,4 +1,4 @@
-// The copy engine (class/clc7b5.h): copies of lines, fills by the remap unit, and its semaphore.
+// The copy engine (class/clc7b5.h): copies of lines, fills by the remap unit, and the semaphore.
 #include <string.h>
 
 #include <algorithm>
@@ -31,9 +31,10 @@ enum Method : uint32_t {
 
 constexpr uint32_t max_pixel = 16;
 
-// SET_REMAP_COMPONENTS: each component of a destination's element is one of the source's element, or a constant.
+// SET_REMAP_COMPONENTS: each component of a destination element is a component of the source element or a
+// constant.
 struct Remap {
-  uint32_t size, source, destination;  // Bytes of a component; components of an element.
+  uint32_t size, source, destination;  // Bytes per component; components per element.
   uint32_t selection[4];
   uint32_t constants[2];
 };
@@ -53,7 +54,7 @@ bool reads_source(const Remap& m) {
   return false;
 }
 
-// Writes one element. Returns false if an address isn't mapped.
+// Writes one element. Returns false if an address is not mapped.
 bool write_element(const Remap& m, uint64_t to, uint64_t from) {
   uint8_t source[max_pixel] = {};
   const uint8_t* const in = reads_source(m) ? bytes_at(from, m.source * m.size) : source;
@@ -69,7 +70,7 @@ bool write_element(const Remap& m, uint64_t to, uint64_t from) {
   return true;
 }
 
-// Fills a line whose elements are constants only: one element, then copies of what is there.
+// Fills a line whose elements contain only constants: writes one element, then copies what was written.
 bool fill_line(const Remap& m, uint64_t to, uint64_t elements) {
   const uint64_t element = m.destination * m.size;
   uint8_t pattern[max_pixel];
@@ -92,11 +93,11 @@ bool remap_line(const Remap& m, uint64_t to, uint64_t from, uint64_t elements) {
   return true;
 }
 
-// One side of a transfer. A surface in blocks (the layout of CUDA arrays) is kept row by row: nothing but this engine reads it, and rows
-// need no more bytes than blocks.
+// One side of a transfer. A surface in blocks (the layout of CUDA arrays) is stored row by row, because only
+// this engine reads it and rows need no more bytes than blocks.
 struct Side {
   uint64_t address, pitch;
-  // The registers from SET_*_BLOCK_SIZE on: width, height, depth, layer, origin.
+  // The registers from SET_*_BLOCK_SIZE on contain the width, height, depth, layer and origin.
   Side(const Subchannel& at, Method high, Method pitch_method, Method surface, bool in_blocks,
        uint64_t element) {
     const uint32_t* const r = at.registers;

@@ -19,11 +19,12 @@ enum class Does : uint8_t {
   copy_words,   // Destination, source, words.
   copy_bytes,   // The same with bytes.
   copy_blocks,  // Destination, source: 4 KiB for each block of threads.
-  copy_edges,  // Destination, source, bytes before copy_blocks's part, bytes of that part, bytes before and behind it together.
+  // Destination, source, bytes before copy_blocks's part, bytes of that part, bytes before and after it together.
+  copy_edges,
 };
 
-// FNV-1a of the first 512 bytes of code for GA102. The meaning of the parameters was found by launching each kernel: cuMemset and
-// cuMemcpyDtoD with sizes from 1 byte to 3 MiB at all alignments.
+// Keyed by FNV-1a of the first 512 bytes of code for GA102. The meaning of the parameters was found by
+// launching each kernel with cuMemset and cuMemcpyDtoD, with sizes from 1 byte to 3 MiB and all alignments.
 struct Known {
   uint64_t hash;
   Does does;
@@ -37,7 +38,7 @@ constexpr Known known[] = {
     {0x396408fc0bcec12f, Does::copy_blocks},
     {0xbbcb38edac818cec, Does::copy_blocks},
     {0x742b37674d363797, Does::copy_edges},
-    // Drivers 535 and 525, except for one kernel of each.
+    // Drivers 535 and 525, except for one kernel each.
     {0xc06415e001241de9, Does::fill_words},
     {0xe7b1c4cc2d3c7c6a, Does::fill_bytes},
     {0xe58bc6b4e275a25b, Does::fill_bytes},

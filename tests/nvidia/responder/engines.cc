@@ -55,7 +55,7 @@ uint64_t reduced(uint32_t how, uint64_t value, uint64_t payload) {
   }
 }
 
-// NVC56F_SEM_EXECUTE.
+// Executes NVC56F_SEM_EXECUTE.
 Outcome execute_semaphore(const uint32_t* host, uint32_t data) {
   const uint64_t address = uint64_t{host[sem_address_high] & 0xff} << 32 | (host[sem_address_low] & ~3u);
   const bool is_long = (data >> 24 & 1) != 0;
@@ -71,7 +71,7 @@ Outcome execute_semaphore(const uint32_t* host, uint32_t data) {
   return is_reached(operation, value, payload, is_long) ? Outcome::done : Outcome::waits;
 }
 
-// NVC56F_SEMAPHORED, the older form with 32 bits.
+// Executes NVC56F_SEMAPHORED, the older form with 32 bits.
 Outcome execute_old_semaphore(const uint32_t* host, uint32_t data) {
   const uint64_t address = uint64_t{host[semaphore_a] & 0xff} << 32 | (host[semaphore_a + 1] & ~3u);
   const uint32_t payload = host[semaphore_a + 2];

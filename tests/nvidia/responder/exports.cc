@@ -47,7 +47,8 @@ bool is_last(int file, const FileKey& key) {
   return !has_other;
 }
 
-// NV0000_CTRL_OS_UNIX_EXPORT_OBJECT: the type, then the handles of the device, of the parent and of the object.
+// NV0000_CTRL_OS_UNIX_EXPORT_OBJECT: the type, and the handles of the device, of the parent and of the
+// object.
 constexpr uint32_t type_object = 1;
 
 }  // namespace
@@ -75,7 +76,7 @@ Status export_info(const Control& c) {
   const auto it = all.by_file.find(key_of(field<int32_t>(c, 0)));
   if (it == all.by_file.end()) return invalid_argument;
   word(c, 1) = it->second.gpu;
-  word(c, 2) = ~0u;            // Not a part of a device.
+  word(c, 2) = ~0u;            // Not a part of a device (MIG).
   field<uint16_t>(c, 12) = 1;  // One object.
   return ok;
 }
@@ -107,7 +108,7 @@ void forget_export(int file) {
     last = it->second.memory;
     all.by_file.erase(it);
   }
-  release(last);  // Unlocked: the log that it writes to is closed by close(), which calls this function.
+  release(last);  // Without the lock, because it may call close(), which calls this.
 }
 
 }  // namespace responder

@@ -1,5 +1,5 @@
-// Memory that is exported to a descriptor of /dev/nvidiactl, as cuMemExportToShareableHandle does it, and imported from it by the same
-// process. The export ends when the process closes the last descriptor of the file.
+// Memory that is exported to a descriptor of /dev/nvidiactl, as by cuMemExportToShareableHandle, and imported
+// from it by the same process. The export ends when the process closes the last descriptor of the file.
 #pragma once
 
 #include "ioctls.h"
@@ -11,7 +11,7 @@ Status export_object(const Control& c);
 Status export_info(const Control& c);
 Status import_object(const Control& c);
 
-// Called before a descriptor is closed.
+// Must be called before a descriptor is closed.
 void forget_export(int file);
 
 }  // namespace responder

@@ -1,8 +1,8 @@
-// The responder: a library for LD_PRELOAD. The files of NVIDIA's kernel modules seem to exist, and their ioctls are answered
-// (ioctls.h). Everything else goes on to the kernel.
+// The responder: a library for LD_PRELOAD that makes the files of NVIDIA's kernel modules appear to exist and
+// answers their ioctls (ioctls.h). Everything else is passed on to the kernel.
 //
-// A device file is a memory file of 1 MiB, so that it can be mapped. It is known again by its inode, because a process may close a
-// descriptor, or replace it, without this library.
+// A device file is a memory file of 1 MiB, so that it can be mapped. It is recognized by its inode, because a
+// process may close or replace a descriptor without this library.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ struct Opened {
   std::atomic<unsigned> minor;
 };
 Opened opened[max_descriptors];
-// The file system of memory files; 0 before the first is opened.
+// The device number of the file system of memory files; 0 before the first one is opened.
 std::atomic<dev_t> device_of_files;
 
 bool is_nvidias(const char* path) {
@@ -48,7 +48,7 @@ bool is_nvidias(const char* path) {
   return false;
 }
 
-// Returns the minor number of a device file, and `no_minor` for any other path.
+// Returns the minor number of a device file, or `no_minor` for any other path.
 unsigned minor_of(const char* path) {
   constexpr size_t start = sizeof "/dev/nvidia" - 1;
   if (strncmp(path, "/dev/nvidia", start) != 0) return no_minor;
@@ -127,7 +127,7 @@ int status_of(const char* path, struct stat* status) {
   return 0;
 }
 
-// Returns the minor number of a descriptor that open_nvidias() made, or of a duplicate of it.
+// Returns the minor number of a descriptor that open_nvidias() created, or of a duplicate of it.
 unsigned minor_of(int file) {
   struct stat status;
   if (file < 0 || device_of_files.load() == 0 || fstat(file, &status) != 0 ||
@@ -181,8 +181,8 @@ VISIBLE int __xstat64(int, const char* path, struct stat64* status) {
   return status_of(path, reinterpret_cast<struct stat*>(status));
 }
 
-// A mapping that was announced by NV_ESC_RM_MAP_MEMORY shows the memory object. nvidia-uvm.ko gives managed memory: the device sees the
-// process's own pages.
+// Maps the memory object if NV_ESC_RM_MAP_MEMORY announced one. A mapping of nvidia-uvm is managed memory,
+// for which the device uses the process's own pages.
 VISIBLE void* mmap(void* address, size_t length, int protection, int flags, int file, off_t offset) noexcept {
   const unsigned minor = minor_of(file);
   responder::Pending pending;
@@ -208,7 +208,8 @@ VISIBLE int munmap(void* address, size_t length) noexcept {
   return static_cast<int>(syscall(SYS_munmap, address, length));
 }
 
-// No event is ever pending on a device file. (A memory file is always readable, and the driver's thread for errors would never rest.)
+// No event is ever pending on a device file. (A memory file is always readable, so the driver's thread for
+// errors would spin.)
 VISIBLE int poll(pollfd* files, nfds_t count, int timeout) {
   if (count > max_descriptors) return static_cast<int>(syscall(SYS_poll, files, count, timeout));
   pollfd others[max_descriptors];

@@ -101,7 +101,8 @@ int card_info(void* argument, size_t size) {
   return 0;
 }
 
-// nv_ioctl_rm_api_version_t: the command, the answer, the version as text. 1: the versions are equal.
+// nv_ioctl_rm_api_version_t: the command, the answer, and the version as text. The answer 1 means that the
+// versions are equal.
 int check_version(void* argument, size_t size) {
   char text[72] = {};
   if (size < sizeof text || !copy_in(text, argument, sizeof text)) return -EFAULT;

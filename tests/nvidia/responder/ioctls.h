@@ -1,11 +1,11 @@
 // Answers the ioctls of NVIDIA's user-space driver as its kernel modules would.
 //
-// Only requests that are listed here are answered. Everything else fails as in the kernel: an unknown ioctl with EINVAL, an unknown
-// command with NV_ERR_NOT_SUPPORTED, a bad pointer with EFAULT, a short structure with NV_ERR_INVALID_PARAM_STRUCT. With
-// RESPONDER_LOG=FILE a line is appended for each request that fails.
+// Only the requests listed here are answered. Everything else fails as in the kernel: an unknown ioctl with
+// EINVAL, an unknown command with NV_ERR_NOT_SUPPORTED, a bad pointer with EFAULT, a short structure with
+// NV_ERR_INVALID_PARAM_STRUCT. With RESPONDER_LOG=FILE a line is appended for each request that fails.
 //
-// The structures and numbers are those of NVIDIA's open kernel modules (nvos.h, nv-ioctl.h, ctrl/*.h); the layouts are stable from
-// driver 470 on.
+// The structures and numbers are those of NVIDIA's open kernel modules (nvos.h, nv-ioctl.h, ctrl/*.h); the
+// layouts are stable from driver 470 on.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ enum Status : uint32_t {
 struct Control {
   uint32_t client, object;
   uint32_t command;
-  unsigned gpu;  // The index of the object's device.
+  unsigned gpu;  // Index of the object's device.
   uint8_t* params;
   size_t size;
 };
@@ -44,7 +44,7 @@ Status answer_control(Control& control);
 // Answers an ioctl of an opened device file. Returns 0, or a negative errno.
 int answer_ioctl(bool is_uvm, unsigned long command, void* argument);
 
-// copy_from_user() and copy_to_user(): false for memory that the process does not have.
+// Like copy_from_user() and copy_to_user(). Return false for memory that the process does not have.
 bool copy_in(void* to, const void* user, size_t size);
 bool copy_out(void* user, const void* from, size_t size);
 

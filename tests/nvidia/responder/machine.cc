@@ -7,7 +7,7 @@
 namespace responder {
 namespace {
 
-// Reads one UUID and returns the text behind it.
+// Reads one UUID and returns the text after it.
 const char* read_uuid(const char* text, uint8_t (&uuid)[16]) {
   if (strncmp(text, "GPU-", 4) == 0) text += 4;
   for (unsigned i = 0; i < 16; text += 2) {

@@ -24,7 +24,8 @@ PendingMaps& pending_maps() {
 
 constexpr uint32_t class_user_mode = 0xc461, class_shared_data = 0xde;
 
-// The two objects without memory that are mapped get pages of their own: TURING_USERMODE_A with the doorbell, and RM_USER_SHARED_DATA.
+// Returns the object to map. The two mapped objects without memory, TURING_USERMODE_A with the doorbell and
+// RM_USER_SHARED_DATA, get their own pages.
 Memory* mappable(uint32_t client, uint32_t handle, uint64_t length) {
   const ObjectsLocked locked;
   Object* const object = find(client, handle);
@@ -75,7 +76,7 @@ int answer_map(void* argument, size_t size) {
   return copy_out(argument, &a, sizeof a) ? 0 : -EFAULT;
 }
 
-// NVOS34_PARAMETERS. The process unmaps its pages itself.
+// NVOS34_PARAMETERS. The process itself unmaps its pages.
 int answer_unmap(void* argument, size_t size) {
   uint32_t words[8];
   if (size < sizeof words) return -EINVAL;

@@ -30,7 +30,7 @@ void log_request(const char* what, const Memory& memory) {
 constexpr uint64_t page = 4096, file_size = uint64_t{256} << 30;
 constexpr uint64_t video_bytes = uint64_t{memory_kib} << 10;
 
-// Parts of the file that are in use: offset and size.
+// Parts of the memory file that are in use: offset and size.
 struct File {
   std::mutex mutex;
   std::map<uint64_t, uint64_t> parts;
@@ -47,13 +47,13 @@ struct File {
   }
 };
 
-// Never destroyed: the driver calls until the process ends.
+// Never destroyed, because the driver makes calls until the process ends.
 File& file() {
   static File* const made = new File;
   return *made;
 }
 
-// Returns the offset of a free part, aligned to 2 MiB where the part is that large; ~0 if there is none.
+// Returns the offset of a free part, aligned to 2 MiB if the part is that large; ~0 if there is none.
 uint64_t place_part(const File& f, uint64_t size) {
   const uint64_t alignment = size >= 2 << 20 ? 2 << 20 : page;
   uint64_t start = 0;
@@ -68,12 +68,12 @@ struct Mapping {
   uint64_t length;
   Memory* memory;  // Null for managed memory.
   uint64_t offset;
-  bool is_counted;  // As managed memory in the log of requests.
+  bool is_counted;  // Whether it is in the log of requests as managed memory.
 };
 struct Addresses {
   std::mutex mutex;
   std::map<uint64_t, Mapping> mappings;
-  std::map<uint64_t, uint64_t> pools;  // Of semaphores, until they are mapped.
+  std::map<uint64_t, uint64_t> pools;  // Pools of semaphores that are not mapped yet.
 };
 Addresses& addresses() {
   static Addresses* const made = new Addresses;
@@ -88,7 +88,7 @@ void keep(std::map<uint64_t, Mapping>& mappings, const Mapping& whole, uint64_t 
                     whole.offset + (from - start), whole.is_counted};
 }
 
-// Cuts [address, address + length) out of the mappings. The caller holds the mutex.
+// Removes [address, address + length) from the mappings. The caller must hold the mutex.
 void cut(std::map<uint64_t, Mapping>& mappings, uint64_t address, uint64_t length) {
   const uint64_t end = address + length;
   auto it = mappings.upper_bound(address);
@@ -120,7 +120,7 @@ bool add(uint64_t address, uint64_t length, Memory* memory, uint64_t offset) {
   return true;
 }
 
-// Returns whether the process has all pages of a range. The kernel pins them and fails if one is missing.
+// Returns whether the process has all pages of a range. (The kernel pins them and fails if one is missing.)
 bool is_mapped(uint64_t start, uint64_t size) {
   constexpr uint64_t pages = 4096;
   unsigned char present[pages];

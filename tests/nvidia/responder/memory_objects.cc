@@ -1,5 +1,5 @@
-// Objects that have memory (nvos.h), in the three ways in which drivers create them: NV_ESC_RM_ALLOC, NV_ESC_RM_ALLOC_MEMORY for pages of
-// the process, and before driver 550 NV_ESC_RM_VID_HEAP_CONTROL.
+// Objects with memory (nvos.h), which drivers create in three ways: with NV_ESC_RM_ALLOC, with
+// NV_ESC_RM_ALLOC_MEMORY for pages of the process, and before driver 550 with NV_ESC_RM_VID_HEAP_CONTROL.
 #include "memory_objects.h"
 
 #include <errno.h>
@@ -28,14 +28,14 @@ struct ForeignParams {
 };
 static_assert(sizeof(ForeignParams) == 40);
 
-// Rounds to the page size that NVOS32_ATTR_PAGE_SIZE (bits 24:23) asks for: 4 KiB, 64 KiB or 2 MiB.
+// Rounds to the page size in NVOS32_ATTR_PAGE_SIZE (bits 24:23): 4 KiB, 64 KiB or 2 MiB.
 uint64_t round_to_page(uint64_t size, uint32_t attr) {
   constexpr uint64_t pages[] = {64 << 10, 4 << 10, 64 << 10, 2 << 20};
   const uint64_t page = pages[attr >> 23 & 3];
   return (size + page - 1) & ~(page - 1);
 }
 
-// Gives an object memory of `size` bytes and sets the size to that of its pages.
+// Gives an object memory of `size` bytes and sets `size` to the size of its pages.
 Status place_memory(Object& object, Place place, uint32_t attr, uint64_t& size) {
   const uint64_t rounded = round_to_page(size, attr);
   if (rounded == 0 || rounded < size) return invalid_argument;
@@ -67,7 +67,7 @@ Status make_object_foreign(Object& object, void* user) {
   return object.memory != nullptr ? ok : invalid_address;
 }
 
-// nv_ioctl_nvos02_parameters_with_fd: the user's pages become a memory object.
+// nv_ioctl_nvos02_parameters_with_fd: makes the user's pages a memory object.
 int answer_alloc_memory(void* argument, size_t size) {
   struct Argument {
     uint32_t client, parent, handle, class_, flags, unused;
@@ -103,7 +103,7 @@ struct HeapArgument {
 };
 static_assert(sizeof(HeapArgument) == 128);
 
-// NVOS32_FUNCTION_ALLOC_SIZE. The handle is in the request, or 0 for a new one.
+// NVOS32_FUNCTION_ALLOC_SIZE. The request contains the handle, or 0 for a new one.
 Status allocate_from_heap(HeapArgument& a) {
   constexpr uint32_t class_video = 0x40, class_system = 0x3e, class_virtual = 0x50a0;
   // NVOS32_ALLOC_FLAGS_VIRTUAL and NVOS32_ATTR_LOCATION_VIDMEM.

@@ -1,4 +1,4 @@
-// Objects that have memory.
+// Creation of objects with memory.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace responder {
 
-// Give an object memory as the parameters of NV_ESC_RM_ALLOC ask for it.
+// Give an object the memory that the parameters of NV_ESC_RM_ALLOC request.
 Status make_object_memory(Object& object, void* params, Place place);
 Status make_object_foreign(Object& object, void* params);
 

@@ -10,7 +10,7 @@
 namespace responder {
 namespace {
 
-// libcuda creates about ten objects for each device and about a hundred for each context.
+// libcuda creates about ten objects per device and about a hundred per context.
 constexpr size_t max_objects = 1 << 16;
 using Key = std::pair<uint32_t, uint32_t>;
 std::map<Key, Object>& objects() {

@@ -12,7 +12,7 @@
 namespace responder {
 namespace {
 
-// Writes the words of the process's memory as hexadecimal numbers.
+// Writes words of the process's memory as hexadecimal numbers.
 size_t write_words(char* out, size_t capacity, const void* user, size_t size) {
   size_t length = 0;
   for (size_t i = 0; i < size / 4 && length + 12 < capacity; ++i) {

@@ -1,5 +1,5 @@
-// The ioctls of nvidia-uvm.ko (kernel-open/nvidia-uvm/uvm_ioctl.h). Each structure ends with its status, which is left at the caller's 0
-// where a request succeeds.
+// The ioctls of nvidia-uvm.ko (kernel-open/nvidia-uvm/uvm_ioctl.h). Each structure ends with its status,
+// which keeps the caller's 0 if a request succeeds.
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,7 +14,8 @@
 namespace responder {
 namespace {
 
-// UVM_MAP_EXTERNAL_ALLOCATION_PARAMS: a table of attributes for 32 devices, and from driver 550 on for 256, is between these two.
+// UVM_MAP_EXTERNAL_ALLOCATION_PARAMS: between these two parts is a table of attributes, for 32 devices or,
+// from driver 550 on, for 256.
 struct External {
   uint64_t base, length, offset;
 };
@@ -24,7 +25,7 @@ struct ExternalEnd {
   uint32_t client, memory, status;
 };
 size_t external_end() {
-  constexpr size_t row = 36;  // UvmGpuMappingAttributes.
+  constexpr size_t row = 36;  // Size of UvmGpuMappingAttributes.
   return sizeof(External) + row * (atoi(machine().version) >= 550 ? 256 : 32);
 }
 
@@ -49,7 +50,8 @@ int unmap(char* argument) {
   return 0;
 }
 
-// UVM_MIGRATE_PARAMS: managed pages stay where they are, and the semaphore that announces the end is written, if there is one.
+// UVM_MIGRATE_PARAMS: managed pages stay where they are. The semaphore that announces the end is written if
+// there is one.
 int migrate(char* argument) {
   struct Argument {
     uint64_t base, length;
@@ -66,7 +68,7 @@ int migrate(char* argument) {
   return 0;
 }
 
-// UVM_ALLOC_SEMAPHORE_POOL_PARAMS begin with base and length. The pool is mapped by the next mmap() of nvidia-uvm.
+// UVM_ALLOC_SEMAPHORE_POOL_PARAMS begin with base and length. The next mmap() of nvidia-uvm maps the pool.
 int semaphore_pool(char* argument) {
   uint64_t range[2];
   if (!copy_in(range, argument, sizeof range)) return -EFAULT;
