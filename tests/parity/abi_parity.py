@@ -1,12 +1,11 @@
 """Compares the declarations of src/abi with NVIDIA's own headers.
 
-usage: abi_parity.py SOURCE_DIRECTORY BUILD_DIRECTORY [INCLUDE_DIRECTORY...]
-An include directory has cuda.h, nvml.h or both. Without one, the script searches CARVE_CUDA_HEADERS (separated by colons),
-the nvidia-* packages of Python and of build/venv, and /usr/local/cuda. For each header two programs print the declarations
-that both sides have: the size of every structure, the offset of every field, the value of every enumerator and the
-parameters of every function (kind, size, and size of the target of a pointer). One program uses src/abi, the other NVIDIA's
-header; the outputs must be equal.
-Exit status 77 if no header is found.
+usage: abi_parity.py SOURCE_DIRECTORY BUILD_DIRECTORY [INCLUDE_DIRECTORY...] An include directory contains
+cuda.h, nvml.h or both. Without one, the script searches CARVE_CUDA_HEADERS (separated by colons), the
+nvidia-* packages of Python and of build/venv, and /usr/local/cuda. For each header, two programs print the
+declarations that both sides have: the size of every structure, the offset of every field, the value of every
+enumerator and the parameters of every function (kind, size, and size of the target of a pointer). One program
+uses src/abi, the other NVIDIA's header; the outputs must be equal. Exit status 77 if no header is found.
 """
 import glob
 import os

@@ -1,4 +1,5 @@
-"""tools/plot over a small replay and over small files: panels, lines, names as XML, and what is refused.
+"""Runs tools/plot on a small replay and on small files, and checks panels, lines, names as XML, and
+rejections.
 
   plot_test.py PROJECT CARVE-REPLAY
 """
@@ -15,7 +16,7 @@ NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{i},64000,262144,8,A\
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"p{i},1000,1024,1,{200 + i % 7 * 100}\n" for i in range(50))
 GROWTH = "panel,strategy,number,microseconds\n"
 
-# What is wrong with a file, and what the message about it says.
+# Invalid files, and the expected part of the message about each.
 REFUSED = [
     ("growth", "", "the headings are ''"),
     ("in-use", GROWTH, "they must be 'trace,strategy,asked_percent,in_use_percent'"),
@@ -33,12 +34,12 @@ def plot(kind, file):
 
 
 def panels(svg):
-    """Each panel's texts, and the number of its lines through points."""
+    """Returns each panel's texts and the number of its lines."""
     for panel in xml.etree.ElementTree.fromstring(svg).findall(SVG + "g"):
         yield [text.text for text in panel.iter(SVG + "text")], len(panel.findall(SVG + "polyline"))
 
 
-def test_a_replay(folder):
+def test_a_replay_is_drawn(folder):
     (folder / "nodes.csv").write_text(NODES)
     trace = folder / "a<b&c,d.csv"
     trace.write_text(PODS)
@@ -53,7 +54,7 @@ def test_a_replay(folder):
     assert legend == ["% of the devices in use", "first-fit", "fgd", "no waste"], legend
 
 
-def test_growth(folder):
+def test_growth_is_drawn(folder):
     file = folder / "growth.csv"
     rows = [f"{panel},{strategy},{x},{x / 10}\n" for panel in ("nodes", "kinds") for strategy in ("fgd", "carve") for x in (10, 100, 1000)]
     file.write_text(GROWTH + "".join(rows))
@@ -68,7 +69,7 @@ def test_growth(folder):
     assert svg.count(begin) == svg.count(end) == 4, "from the lower left corner to the upper right one"
 
 
-def test_refused(folder):
+def test_invalid_files_are_rejected(folder):
     file = folder / "wrong.csv"
     for kind, text, message in REFUSED:
         file.write_text(text)
@@ -79,7 +80,7 @@ def test_refused(folder):
 
 
 def main():
-    for test in (test_a_replay, test_growth, test_refused):
+    for test in (test_a_replay_is_drawn, test_growth_is_drawn, test_invalid_files_are_rejected):
         with tempfile.TemporaryDirectory() as folder:
             test(pathlib.Path(folder))
 

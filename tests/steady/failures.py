@@ -1,4 +1,5 @@
-"""A pytest plugin that writes each failed test as one line of JSON to $CARVE_FAILED_TESTS: its id, and what pytest shows of it."""
+"""A pytest plugin that writes each failed test as one line of JSON to $CARVE_FAILED_TESTS: its id and
+pytest's output for it."""
 import json
 import os
 
@@ -15,5 +16,5 @@ class FailureWriter:
 
 
 def pytest_configure(config):
-    if not hasattr(config, "workerinput"):  # A worker of pytest-xdist sends its reports to the process that has the plugin too.
+    if not hasattr(config, "workerinput"):  # Workers of pytest-xdist send their reports to the main process.
         config.pluginmanager.register(FailureWriter(os.environ["CARVE_FAILED_TESTS"]))

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Runs the tests of a stage, and each that fails again, alone, twice (verdict.py has the rule).
+"""Runs the tests of a stage, and repeats each failed test twice by itself (verdict.py has the rule).
 
     tests/steady/steady.py --run ID --stage NAME ctest BUILD [CTEST-ARGUMENT...]
     tests/steady/steady.py --run ID --stage NAME pytest PYTHON [PYTEST-ARGUMENT...]
     tests/steady/steady.py --run ID verdict
 
-The first two exit with 0 if every failed test is unsteady. `verdict` prints the unsteady tests of the run and their number. It exits with 1
-if they are too many, or if one of them was unsteady in an earlier run. Unsteady tests are recorded in build/unsteady.json, with their logs
-in build/logs/unsteady. If a test was corrected, its lines are removed from the record.
+The first two exit with 0 if every failed test is unsteady. `verdict` prints the unsteady tests of the run and
+their number. It exits with 1 if there are too many, or if one of them was unsteady in an earlier run.
+Unsteady tests are recorded in build/unsteady.json, with their logs in build/logs/unsteady. When a test was
+fixed, its lines must be removed from the record.
 
-Of a GoogleTest binary that ran to its end each failed case is run again, of any other entry of ctest the whole entry.
-A sanitizer's report stays a failure: a race that shows once in a thousand runs is a race.
+For a GoogleTest binary that ran to its end, each failed case is repeated; for any other entry of ctest, the
+whole entry. A sanitizer's report stays a failure, because a race that shows once in a thousand runs is a
+race.
 """
 import argparse
 import json
@@ -26,29 +28,30 @@ from verdict import MAX_TESTS_TO_REPEAT, RUNS_ALONE, Result, judge
 
 HERE = pathlib.Path(__file__).resolve().parent
 SANITIZER_REPORT = re.compile(r"(ERROR|WARNING): \w+Sanitizer|runtime error:")
-MAX_LOG_BYTES = 64 << 20  # Of one failed ctest entry; ctest cuts the rest off.
+MAX_LOG_BYTES = 64 << 20  # Limit for one failed ctest entry; ctest cuts off the rest.
 
 
 def failed_gtest_cases(output):
-    """Returns the failed cases that GoogleTest lists at its end; none if the binary did not come so far."""
+    """Returns the failed cases that GoogleTest lists at its end; empty if the binary did not get that far."""
     listed = output.rpartition("[  PASSED  ]")[2] if "[  PASSED  ]" in output else ""
     return re.findall(r"^\[  FAILED  \] ([^\s,.]+\.[^\s,]+)", listed, re.M)
 
 
 def skip_reasons(log):
-    """Returns the lines of ctest's log that say why a test was skipped, each once."""
+    """Returns the lines of ctest's log with the reasons why tests were skipped, each once."""
     reasons = re.findall(r": Skipped\n(.*)", log)
     return sorted({f"skipped: {reason}" for reason in reasons} | set(re.findall(r"^skipped:.*", log, re.M)))
 
 
 class Ctest:
-    """The entries of a build folder. A test is the name of an entry, followed by a case where GoogleTest named one."""
+    """The entries of a build folder. A test is the name of an entry, followed by the case if GoogleTest named
+    one."""
 
     def __init__(self, build, *arguments):
         self.build, self.arguments = pathlib.Path(build), arguments
 
     def run(self):
-        """Runs all; returns the exit status and {test: log} of the failed tests."""
+        """Runs all tests. Returns the exit status and {test: log} of the failed ones."""
         written = self.build / "Testing/Temporary"
         listed = written / "LastTestsFailed.log"
         listed.unlink(missing_ok=True)
@@ -74,7 +77,7 @@ class Ctest:
 
 
 class Pytest:
-    """The cases that a pytest command runs. A test is pytest's id."""
+    """The tests that a pytest command runs. A test is pytest's id."""
 
     def __init__(self, python, *arguments):
         self.command = [python, "-m", "pytest", "--rootdir", ".", "-q", "-p", "no:cacheprovider"]  # Ids are relative to the root.
@@ -88,16 +91,16 @@ class Pytest:
                                     env={**os.environ, "PYTHONPATH": path, "CARVE_FAILED_TESTS": str(found)}).returncode
             reports = [json.loads(line) for line in found.read_text().splitlines()] if found.exists() else []
         failed = {}
-        for report in reports:  # A test may fail in its body and at its end.
+        for report in reports:  # A test may fail in its body and in its teardown.
             failed[report["test"]] = failed.get(report["test"], "") + report["log"] + "\n"
-        return status, failed if status == 1 else {}  # Any other status says that pytest itself went wrong.
+        return status, failed if status == 1 else {}  # Any other status means that pytest itself failed.
 
     def run_alone(self, test):
         return subprocess.run([*self.command, test], capture_output=True, text=True, errors="replace")
 
 
 def repeated(stage, suite, test, log):
-    """Runs a failed test again, alone, until it fails or has passed twice."""
+    """Repeats a failed test by itself until it fails or has passed twice."""
     passed = []
     if SANITIZER_REPORT.search(log):
         print(f"not run again, because a sanitizer reported: {test}", flush=True)

@@ -1,4 +1,5 @@
-"""What ./test makes of tests that fail now and then: the rule as a table, then the tool over tests that fail on their first runs."""
+"""Tests how ./test handles tests that fail now and then: first the rule as a table, then the tool with tests
+that fail on their first runs."""
 import json
 import pathlib
 import subprocess
@@ -31,7 +32,7 @@ def results(**tests):
     ({"a": (True,)}, [], False, "", "a"),
     ({"a": UNSTEADY, "b": BROKEN}, [], False, "a", "b"),
 ])
-def test_the_rule(tests, earlier, passes, unsteady, failed):
+def test_the_rule_decides_each_row_of_the_table(tests, earlier, passes, unsteady, failed):
     verdict = judge(results(**tests), earlier)
     assert verdict.passes == passes
     assert "".join(r.test for r in verdict.unsteady) == unsteady
@@ -109,7 +110,7 @@ def test_an_entry_that_fails_once_is_listed_and_the_second_time_fails_the_run(en
     assert steady(build, "verdict", run="3") == (0, "0 unsteady\n")
 
 
-def test_an_entry_that_fails_again_alone_stays_a_failure(entries):
+def test_an_entry_that_fails_when_repeated_stays_a_failure(entries):
     build = entries(always="exit 1", mostly="test $run = 1")
     status, told = steady(build, "ctest", build)
     assert status == 1 and "failed again alone: always" in told and "failed again alone: mostly" in told
@@ -124,7 +125,7 @@ def test_three_unsteady_entries_fail_the_run(entries):
     assert status == 1 and "FAILED: 3 unsteady tests in one run; at most 2 pass" in told and told.splitlines()[-1] == "3 unsteady"
 
 
-def test_of_a_gtest_binary_the_failed_case_alone_is_run_again(entries):
+def test_only_the_failed_case_of_a_gtest_binary_is_repeated(entries):
     build = entries(binary=f'[ $run -gt 0 ] || {{ echo "{GTEST_END}"; exit 1; }}; [ -n "$GTEST_FILTER" ]')
     status, told = steady(build, "ctest", build)
     assert status == 0 and "unsteady: binary Streams.waits failed" in told and "unsteady: binary All/Copies.arrive/2 failed" in told
@@ -144,7 +145,7 @@ def test_an_entry_that_cannot_be_started_fails(tmp_path):
     assert steady(tmp_path, "ctest", tmp_path)[0] == 1
 
 
-def test_many_failures_are_not_run_again(entries):
+def test_many_failures_are_not_repeated(entries):
     build = entries(**{f"t{i}": "test $run -gt 0" for i in range(9)})
     status, told = steady(build, "ctest", build)
     assert status == 1 and "9 failed tests, none of them run again" in told and runs(build, "t0") == 1

@@ -1,22 +1,23 @@
-"""Decides what failed tests mean for a run of ./test. Pure: no file, process or clock (steady.py has those).
+"""Decides what failed tests mean for a run of ./test. Pure functions without files, processes or a clock
+(steady.py has those).
 
-A test that fails is run again, alone, at most twice. If it passes both times it is unsteady: it fails less often than a broken test, and
-more often than it should. One or two unsteady tests are listed and the run passes. Three in one run fail it, and so does a test that was
-unsteady in an earlier run of the same checkout.
+A test that fails is repeated by itself at most twice. If it passes both times it is unsteady: it fails less
+often than a broken test but more often than it should. One or two unsteady tests are listed and the run
+passes. Three in one run fail it, and so does a test that was unsteady in an earlier run of the same checkout.
 """
 import dataclasses
 
 RUNS_ALONE = 2
-MAX_UNSTEADY_TESTS = 2  # In one run.
-MAX_TESTS_TO_REPEAT = 8  # In one stage. If more fail, the code or the machine is broken and a repetition of all only costs time.
+MAX_UNSTEADY_TESTS = 2  # Per run.
+MAX_TESTS_TO_REPEAT = 8  # Per stage. If more fail, the code or the machine is broken.
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A test that failed in a stage, and how its runs alone ended."""
+    """A test that failed in a stage, and the results of its repetitions."""
     stage: str
     test: str
-    passed_alone: tuple = ()  # One bool for each run alone, in order. Empty: the test was not run again.
+    passed_alone: tuple = ()  # One bool per repetition, in order; empty if there was none.
 
     @property
     def is_unsteady(self):
@@ -27,7 +28,7 @@ class Result:
 class Verdict:
     failed: list  # Results of tests that stay failures.
     unsteady: list  # Results of tests that are unsteady.
-    reasons: list  # Messages: why the unsteady tests alone fail the run.
+    reasons: list  # Messages about why unsteady tests fail the run.
 
     @property
     def passes(self):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs a command that can create sockets of some address families alone, as systemd's RestrictAddressFamilies= has it.
+"""Runs a command that can create only sockets of some address families, as with systemd's
+RestrictAddressFamilies=.
 
     tests/support/address_families.py AF_UNIX AF_INET -- build/bin/carved --sim a10x2
 
-For any other family socket(2) fails with EAFNOSUPPORT (systemd.exec(5)). A seccomp filter does it, for x86-64.
+For any other family socket(2) fails with EAFNOSUPPORT (systemd.exec(5)). Uses a seccomp filter for x86-64.
 """
 import ctypes
 import errno
@@ -12,7 +13,7 @@ import socket
 import struct
 import sys
 
-# linux/bpf_common.h, linux/seccomp.h, linux/audit.h, asm/unistd_64.h
+# Constants from linux/bpf_common.h, linux/seccomp.h, linux/audit.h and asm/unistd_64.h.
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
 ARCHITECTURE_OFFSET, NUMBER_OFFSET, FIRST_ARGUMENT_OFFSET = 4, 0, 16
@@ -22,7 +23,7 @@ PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
 def filter_of(families):
-    """The filter's instructions: code, jump if true, jump if false, constant."""
+    """Returns the filter's instructions: code, jump if true, jump if false, constant."""
     count = len(families)
     yield LOAD_WORD, 0, 0, ARCHITECTURE_OFFSET
     yield JUMP_IF_EQUAL, 0, count + 4, X86_64

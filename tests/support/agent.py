@@ -1,6 +1,7 @@
-"""An agent of its own for a test or a benchmark: simulated devices, a socket, a ledger, and the command line.
+"""An agent for one test or benchmark, with simulated devices, a socket, a ledger, and the command line.
 
-Each agent has a short temporary folder, so that two of them neither see nor disturb each other. Nothing here knows how Carve works inside.
+Each agent has its own temporary folder with a short path, so that agents neither see nor disturb each other.
+Nothing here depends on how Carve works internally.
 """
 import json
 import contextlib
@@ -20,7 +21,8 @@ BUILD = pathlib.Path(os.environ.get("CARVE_BUILD", pathlib.Path(__file__).resolv
 
 
 def until(true, seconds=10, every=0.05):
-    """Waits until `true()` is; its last value. Generous, because shared machines stall."""
+    """Waits until `true()` returns a true value, and returns its last value. The default time is generous,
+    because shared machines stall."""
     end = time.monotonic() + seconds
     while not (value := true()) and time.monotonic() < end:
         time.sleep(every)
@@ -28,8 +30,8 @@ def until(true, seconds=10, every=0.05):
 
 
 class Agent:
-    """The process `carved --sim SPEC ARGUMENT...`. With a uid it and its programs belong to that ordinary user. Without a specification
-    the devices are those of the driver that `environment`, the agent's own, leads to."""
+    """The process `carved --sim SPEC ARGUMENT...`. With a uid, it and its programs run as that ordinary user.
+    Without a specification, the devices are those of the driver that the agent finds with `environment`."""
 
     def __init__(self, spec, *arguments, build=BUILD, uid=None, environment=None):
         self.build = build
@@ -41,9 +43,9 @@ class Agent:
         self.socket = self.folder / "s"
         self.arguments = [*(["--sim", spec] if spec else []), "--state", str(self.folder / "state"), "--socket", str(self.socket), *arguments]
         self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket), "NO_COLOR": "1"}
-        self.process_environment = environment  # Of the agent itself; None: this process's.
+        self.process_environment = environment  # Environment of the agent, or None for this process's.
         self.programs = []
-        self.limits = {}  # Of the agent's process: {resource.RLIMIT_NOFILE: 100}.
+        self.limits = {}  # Limits of the agent's process, such as {resource.RLIMIT_NOFILE: 100}.
         self.start()
 
     def start(self):
@@ -57,7 +59,7 @@ class Agent:
         assert self.process.poll() is None, (self.folder / "log").read_text()
 
     def pretend_boot(self):
-        """While no agent runs: makes what the last one stored look as if it were of an earlier boot of the machine."""
+        """While no agent runs, changes the stored data as if it came from an earlier boot of the machine."""
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         with contextlib.closing(sqlite3.connect(self.folder / "state/ledger.db")) as book:
             book.execute("UPDATE record SET from_boot_id = 'an earlier one'")
@@ -67,7 +69,8 @@ class Agent:
 
     @property
     def driver(self):
-        """The folder of the simulated driver's libraries: they belong to the set (src/sim/model/FORMAT.md)."""
+        """Returns the folder of the simulated driver's libraries, which belong to the set
+        (src/sim/model/FORMAT.md)."""
         number = (self.folder / "state/sim/driver").read_text().strip()
         return self.build / "lib/carve/sim" / ("" if number == "0" else number)
 
@@ -88,7 +91,7 @@ class Agent:
         return asked(self.socket, target)
 
     def begin(self, *words, **options):
-        """Starts `carve` with these words and leaves it running."""
+        """Starts `carve` with these arguments and leaves it running."""
         environment = {**self.environment, **options.pop("env", {})}
         program = subprocess.Popen(self.words(*words), env=environment, text=True, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, **{**self.user, **options})
@@ -99,7 +102,8 @@ class Agent:
         return {s["name"]: s for s in self.json("ps")["slices"]}
 
     def show(self, name):
-        """What `carve show` prints of the slice. Waits until the agent knows the slice, which a program started by begin() may create."""
+        """Returns the output of `carve show` for the slice. Waits until the agent knows the slice, because a
+        program started by begin() may create it."""
         def shown():
             done = self.carve("show", name, "-o", "json")
             return done if done.returncode == 0 or "there is no slice" not in done.stderr else None
@@ -108,7 +112,7 @@ class Agent:
         return json.loads(done.stdout)
 
     def attached(self, name):
-        """Waits until a process of the slice has the library inside and holds a context."""
+        """Waits until a process of the slice has loaded the library and holds a context."""
         def holds():
             slice_ = self.slices().get(name)
             return slice_ and sum(p["charged_bytes"] for p in slice_["parts"]) > 0

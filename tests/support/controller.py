@@ -1,4 +1,4 @@
-"""A controller of its own for a case: `carve-controller` over the agents of the case, in a temporary folder."""
+"""A controller for one test: `carve-controller` with the test's agents, in a temporary folder."""
 import json
 import pathlib
 import shutil
@@ -11,7 +11,8 @@ from support.over_unix import asked
 
 
 class Controller:
-    """The process `carve-controller --node NAME=SOCKET... ARGUMENT...`; `nodes` is {name: agent}. `before` are words in front of it."""
+    """The process `carve-controller --node NAME=SOCKET... ARGUMENT...`; `nodes` is {name: agent}. `before`
+    contains words to put before the command."""
 
     def __init__(self, nodes, *arguments, before=()):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cvc-"))
@@ -47,7 +48,8 @@ class Controller:
         return json.loads(self.text(target))
 
     def nodes(self):
-        """What the controller knows of each node, by name: the status with the agent's part in it."""
+        """Returns what the controller knows about each node, by name: the status, including the agent's
+        part."""
         items = self.json("/v1/nodes")["items"]
         return {node["metadata"]["name"]: {**node["status"], **node["status"]["agent"]} for node in items}
 

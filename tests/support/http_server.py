@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A small HTTP server for the examples: it listens at PORT, and each answer names the replica and its revision."""
+"""A small HTTP server for the examples: it listens on PORT, and each answer contains the replica and its
+revision."""
 import http.server
 import os
 

@@ -1,4 +1,4 @@
-"""An image for the cases with containers."""
+"""A container image for the tests."""
 import re
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ IMAGE = "carve-cases"
 
 @pytest.fixture(scope="module")
 def carve_image(tmp_path_factory):
-    """An image with a shell, the workload and their libraries."""
+    """Builds an image with a shell, the workload and their libraries."""
     root = tmp_path_factory.mktemp("image")
     for folder in ("bin", "lib64", "lib/x86_64-linux-gnu", "tmp", "proc", "dev", "sys"):
         (root / folder).mkdir(parents=True)
@@ -20,12 +20,12 @@ def carve_image(tmp_path_factory):
         shutil.copy(program, root / "bin")
         for library in re.findall(r"/\S+", subprocess.run(["ldd", program], capture_output=True, text=True).stdout):
             shutil.copy(library, root / "lib64" if "ld-linux" in library else root / "lib/x86_64-linux-gnu")
-    # Files of every image with glibc, whether or not these programs need them.
+    # Files that every image with glibc has, whether or not these programs need them.
     for library in ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"):
         shutil.copy(f"/lib/x86_64-linux-gnu/{library}", root / "lib/x86_64-linux-gnu")
     archive = root.parent / "image.tar"
     subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True)
-    # CUDA's base images ask NVIDIA's runtime for all devices with this variable.
+    # CUDA's base images request all devices from NVIDIA's runtime with this variable.
     made = subprocess.run(["podman", "import", "--change", "ENV NVIDIA_VISIBLE_DEVICES=all", archive, IMAGE], capture_output=True,
                           text=True)
     if made.returncode != 0:

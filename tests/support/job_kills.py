@@ -1,5 +1,5 @@
-"""Kills of a job's parts at random moments, and what must hold afterwards: a defined phase, no slice and no process left, an invoice
-that is the sum over the usage records."""
+"""Kills parts of jobs at random moments and checks the result: a defined phase, no slice or process left, and
+an invoice that is the sum over the usage records."""
 import fractions
 import json
 import os
@@ -33,7 +33,8 @@ def kill_process(pid):
 
 
 class Killer:
-    """Kills one victim: "agent", "controller", "POD" (its program) or "POD supervisor". Says whether it lived."""
+    """Kills one victim: "agent", "controller", "POD" (its program) or "POD supervisor". Returns whether it
+    was alive."""
 
     def __init__(self, jobs):
         self.jobs = jobs
@@ -55,24 +56,26 @@ class Killer:
 
 
 def records(jobs, job):
-    """The usage records of the job's slices."""
+    """Returns the usage records of the job's slices."""
     status, _, text = asked(jobs.agent.socket, "/v1/usage?after=0")
     assert status == 200, text
     return [r for r in json.loads(text)["records"] if r["slice"]["labels"].get("carve.dev/name") == job]
 
 
 def hours(record):
-    """The GPU-hours of an ended record on one A10 under examples/tariff.yaml, exactly: whole seconds, rounded up."""
+    """Returns the exact GPU-hours of an ended record on one A10 under examples/tariff.yaml, in whole seconds,
+    rounded up."""
     part, = record["slice"]["parts"]
     nanoseconds = record["to"]["monotonic_ns"] - record["from"]["monotonic_ns"]
     seconds = -(-nanoseconds // SECOND)
     ratio = max(fractions.Fraction(part["share_bp"], 10_000), fractions.Fraction(part["memory_bytes"], part["usable_bytes"]))
     exact = fractions.Fraction(seconds, 3600) * 10 * ratio * 1_000_000
-    return fractions.Fraction(round(exact), 1_000_000)  # Half to even.
+    return fractions.Fraction(round(exact), 1_000_000)  # Rounded half to even.
 
 
 def invoice_is_the_sum(jobs, names):
-    """The invoice by job, status.gpuHours and the sum over the usage records are one number for each job."""
+    """Checks that the invoice by job, status.gpuHours and the sum over the usage records agree for each
+    job."""
     def closed():
         lines = json.loads(jobs.carve("bill", "--lines", "-o", "json"))["lines"]
         return lines and not any(line["open"] for line in lines) and {line["name"] for line in lines} >= wanted
@@ -88,7 +91,7 @@ def invoice_is_the_sum(jobs, names):
 
 
 def processes_of(job):
-    """The processes of the job that live: (pid, command line)."""
+    """Returns the live processes of the job: (pid, command line)."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -100,7 +103,8 @@ def processes_of(job):
 
 
 def release_seconds(jobs, job, status, ready_at):
-    """How long after the end of the last program, or after what was killed was there again, the last slice of the job ended."""
+    """Returns how long the last slice of the job lived after the end of the last program, or after the killed
+    program was restarted."""
     programs = [program_state(jobs, pod["program"]).get("ended_ns", 0) for pod in status["pods"]]
     ended = [record["to"]["utc_ns"] for record in records(jobs, job)]
     return max(0.0, (max(ended) - max([*programs, ready_at])) / SECOND) if ended else 0.0
@@ -111,15 +115,15 @@ def begin(jobs):
 
 
 def run_kills(jobs, chance, count, submit, victims, longest, log):
-    """Submits `count` jobs; of each it kills one victim at a random moment. `victims`: {victim: phases that may follow}.
-    Returns the seconds until the slices were back, one for each job."""
+    """Submits `count` jobs and kills one victim of each at a random moment. `victims` is {victim: phases that
+    may follow}. Returns the seconds until the slices of each job were released."""
     killer, names, late = Killer(jobs), [], []
     for number in range(count):
         name = submit(number)
         names.append(name)
         victim = chance.choice(sorted(victims))
         if chance.random() < 0.5 and until(lambda: jobs.phase(name) not in ("Queued", "Starting"), 60, 0.01):
-            pass  # Half of the kills are after the start, the others at any moment.
+            pass  # Half of the kills happen after the start, the others at any time.
         time.sleep(chance.random() * longest)
         lived = killer.kill(name, victim)
         ready_at = time.time_ns()

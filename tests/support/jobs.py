@@ -1,4 +1,4 @@
-"""A controller with queues and jobs, for the cases."""
+"""A controller with queues and jobs, for tests."""
 import json
 import pathlib
 import subprocess
@@ -10,13 +10,13 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 
 class Jobs(Services):
-    """A controller whose jobs and queues end with it."""
+    """A controller whose jobs and queues are removed when it ends."""
 
     def queue(self, name="train", **spec):
         self.apply({"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": name}, "spec": spec})
 
     def submit(self, *words, status=0, engine="custom", queue="train"):
-        """Returns what `carve submit` printed; without --wait the job's name."""
+        """Returns the output of `carve submit`, which without --wait is the job's name."""
         before, after = (words[:words.index("--")], words[words.index("--"):]) if "--" in words else (words, ())
         return self.carve("submit", engine, "-q", queue, *before, *after, status=status).strip()
 

@@ -1,4 +1,5 @@
-"""A node without Kubernetes: the real agent and the real carve-kubelet; kubelet, container runtime and API server are stand-ins."""
+"""A node without Kubernetes: the agent and carve-kubelet are real; kubelet, container runtime and API server
+are stand-ins."""
 import json
 import pathlib
 import signal
@@ -14,7 +15,7 @@ GiB = 1 << 30
 class KubeletStand:
     """`ask("start s000")` sends a command of src/kubernetes/node/testing/kubelet_stand.cc and returns its answer."""
 
-    # `before`: a command in which carve-kubelet runs.
+    # `before` is a command that runs carve-kubelet.
     def __init__(self, spec="a10x1", before=()):
         self.before = before
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ks-"))
@@ -52,7 +53,7 @@ class KubeletStand:
         self.program.wait()
 
     def place(self, pod, memory=2 * GiB, container="main"):
-        """Puts the pod with one container's slice on device 0; its uid."""
+        """Creates the pod with one container's slice on device 0, and returns its uid."""
         part = [self.agent.json("devices")["devices"][0]["uuid"], memory, 0]
         slices = {"v": 1, "node": "n1", "containers": {container: {"parts": [part], "isolation": "memory"}}}
         return self.ask(f"pod {pod} {json.dumps(slices, separators=(',', ':'))}")

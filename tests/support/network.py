@@ -1,4 +1,4 @@
-"""A network of the calling process's own, so that cases that choose ports may run side by side."""
+"""A private network for the calling process, so that tests that choose ports can run in parallel."""
 import contextlib
 import ctypes
 import fcntl
@@ -8,8 +8,8 @@ import socket
 import struct
 import tempfile
 
-CLONE_NEWNET = 0x40000000  # sched.h
-SIOCSIFFLAGS = 0x8914  # netdevice(7)
+CLONE_NEWNET = 0x40000000  # From sched.h.
+SIOCSIFFLAGS = 0x8914  # See netdevice(7).
 IFF_UP = 1
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +27,8 @@ def loopback_up():
 
 @contextlib.contextmanager
 def own_network():
-    """Root gets a network namespace with a loopback interface; what this thread starts inherits it. Others wait for each other."""
+    """As root, enters a network namespace with a loopback interface, which children of this thread inherit.
+    Other users' tests wait for each other."""
     if os.geteuid() != 0:
         with open(pathlib.Path(tempfile.gettempdir(), f"carve-ports-{os.geteuid()}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""HTTP over a unix socket, as the API is served."""
+"""HTTP over a unix socket, on which the API is served."""
 import http.client
 import socket
 
@@ -14,7 +14,7 @@ class OverUnix(http.client.HTTPConnection):
 
 
 def asked(path, target, method="GET", body=None):
-    """Status, content type and text of the answer."""
+    """Returns the status, content type and text of the answer."""
     connection = OverUnix(path)
     connection.request(method, target, body)
     answer = connection.getresponse()

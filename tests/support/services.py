@@ -1,4 +1,4 @@
-"""A controller with services, for the cases."""
+"""A controller with services, for tests."""
 import json
 import os
 import signal
@@ -10,7 +10,7 @@ from support.over_unix import asked
 
 
 class Services(Controller):
-    """A controller whose services end with it."""
+    """A controller whose services are removed when it ends."""
 
     def carve(self, *words, status=0):
         done = subprocess.run([str(self.agent.build / "bin/carve"), *map(str, words)], capture_output=True, text=True, timeout=120,

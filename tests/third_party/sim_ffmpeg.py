@@ -1,8 +1,8 @@
-"""Debian's ffmpeg, unmodified, over the simulated driver: its CUDA filters start and run.
+"""Runs Debian's unmodified ffmpeg with the simulated driver; its CUDA filters must start and run.
 
-usage: sim_ffmpeg.py BUILD_DIRECTORY
-Uploads, scales on the "device" and downloads 25 frames; then copies frames through the device without a kernel and
-compares the picture's checksum with that of the same frames without a device. Exit status 77 without ffmpeg.
+usage: sim_ffmpeg.py BUILD_DIRECTORY Uploads 25 frames, scales them on the "device" and downloads them; then
+copies frames through the device without a kernel and compares the picture's checksum with that of the same
+frames without a device. Exits with status 77 without ffmpeg.
 """
 import os
 import shutil

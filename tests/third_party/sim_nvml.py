@@ -1,8 +1,8 @@
-"""pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a third-party client.
+"""Runs unmodified pynvml (nvidia-ml-py), a third-party client, with the simulated NVML.
 
-usage: sim_nvml.py BUILD_DIRECTORY
-Makes a set of three devices in a temporary directory, holds memory on one of them through the simulated driver and
-checks pynvml's answers. Prints one line per check; exit status 1 at the first failure, 77 without pynvml.
+usage: sim_nvml.py BUILD_DIRECTORY Creates a set of three devices in a temporary directory, holds memory on
+one of them through the simulated driver, and checks pynvml's answers. Prints one line per check. Exits with
+status 1 at the first failure, and with 77 without pynvml.
 """
 import os
 import subprocess

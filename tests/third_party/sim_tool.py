@@ -1,4 +1,4 @@
-"""carve-sim as a user calls it: valid arguments, invalid arguments, sets in use.
+"""Tests carve-sim as users call it: with valid arguments, with invalid arguments, and on sets in use.
 
 usage: sim_tool.py BUILD_DIRECTORY
 """

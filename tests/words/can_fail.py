@@ -1,4 +1,5 @@
-"""tools/words over a small tree: each kind of banned word is found, exceptions hold, and counts may only fall.
+"""Runs tools/words on a small tree: each kind of banned word must be found, exceptions must apply, and counts
+may only decrease.
 
   can_fail.py PROJECT
 """
@@ -9,7 +10,7 @@ import tempfile
 
 PROJECT = pathlib.Path(sys.argv[1])
 
-# One line of a source, and how many uses of banned words it has.
+# A source line, and the number of banned words in it.
 LINES = [
     ("// The agent grants a slice.", 0),
     ("// Somebody waits.", 1),

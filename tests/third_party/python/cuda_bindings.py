@@ -1,7 +1,8 @@
-"""A program over cuda-python's driver bindings: fills its slice in three ways and prints where each stopped.
+"""A program that uses cuda-python's driver bindings. It fills its slice in three ways and prints where each
+stopped.
 
-Prints devices, total, free; then, for each way, the number of pieces of 64 MiB, the error, and whether the same number
-could be allocated again after all pieces were freed.
+Prints devices, total and free; then, for each way, the number of 64 MiB pieces, the error, and whether the
+same number could be allocated again after all pieces were freed.
 """
 from cuda.bindings import driver as cu
 

@@ -1,5 +1,5 @@
-"""A program over Numba, which keeps arrays on the device through the driver API: prints the device's values, the
-number of arrays of 64 MiB that fit, and the error after them."""
+"""A program that uses Numba, which stores arrays on the device through the driver API. It prints the device's
+values, the number of 64 MiB arrays that fit, and the error after them."""
 import os
 
 import numpy
@@ -24,6 +24,6 @@ try:
         held.append(cuda.device_array(64 << 20, dtype=numpy.uint8))
 except cuda.cudadrv.driver.CudaAPIError:
     print(len(held) == first)
-# cuda-core 1.2.2 releases contexts after Python has ended, and crashes, over any driver.
+# cuda-core 1.2.2 releases contexts after Python has ended and then crashes, with any driver.
 print("done", flush=True)
 os._exit(0)
