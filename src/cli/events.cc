@@ -1,5 +1,5 @@
 // `carve events`: prints the agent's event log, oldest event first; with --for or --objects, the events of
-// one slice or of the controller's objects. A name stands for the current object with the name, or for the
+// one slice or of the controller's objects. A name refers to the current object with the name, or to the
 // last one.
 #include <utility>
 

@@ -45,7 +45,7 @@ void add_socket(CLI::App& app, Context& context) {
       ->type_name("PATH");
   app.add_option(
          "--controller", context.controller_flag,
-         "The controller's socket (also CARVE_CONTROLLER) [controller.sock next to the agent's socket]")
+         "The controller's socket [CARVE_CONTROLLER; otherwise controller.sock next to the agent's socket]")
       ->type_name("PATH");
   for (CLI::App* verb : app.get_subcommands(nullptr))
     if (!verb->get_name().empty()) add_socket(*verb, context);  // A group of options has no name.

@@ -127,7 +127,7 @@ api::Check check_bookkeeper(const NodeView& node) {
   return check("bookkeeper", true,
                node.bookkeeper == Bookkeeper::agent
                    ? "the agent grants slices at the request of users"
-                   : "Kubernetes grants slices: only root creates them, for pods and claims");
+                   : "Kubernetes manages slices: only root may create them, for pods and claims");
 }
 
 // Reports how compute is metered.

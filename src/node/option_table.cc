@@ -118,7 +118,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .noun = "a strategy"},
     {.name = "--bookkeeper",
      .value = "NAME",
-     .help = "agent: the agent decides about slices; kubernetes: it grants what Kubernetes decided,\n"
+     .help = "agent: users request slices; kubernetes: the agent grants only what Kubernetes placed,\n"
              "to root, for pods and claims [agent]",
      .store = choose<&Options::bookkeeper, parse<Bookkeeper>>,
      .words = {text(Bookkeeper::agent), text(Bookkeeper::kubernetes)},

@@ -269,7 +269,7 @@ def test_a_deadline_ends_a_job_and_a_time_to_live_removes_it(jobs):
     name = jobs.submit("--deadline", "1s", "--ttl", "1s", *mgpu(), *python(WAITS))
     assert until(lambda: name not in jobs.carve("get", "jobs"), 60)
     jobs.all_slices_end()
-    assert "deadlineSeconds 1 is over" in jobs.carve("events", "--for", f"job/{name}")
+    assert "deadlineSeconds 1 was exceeded" in jobs.carve("events", "--for", f"job/{name}")
 
 
 LEAVES = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session=True).pid)"

@@ -199,7 +199,7 @@ def test_a_weight_promises_nothing_and_can_be_left_out(world):
 
 
 @pytest.mark.devices("a10x1", "--overcommit-compute")
-def test_the_agent_can_be_told_to_admit_slices_without_a_share_and_shows_it(world):
+def test_overcommitted_compute_is_granted_if_configured_and_shown(world):
     holder(world, "a", "--compute", "80%")
     holder(world, "free")
     assert world.json("devices")["devices"][0]["commitment"] == "normal"

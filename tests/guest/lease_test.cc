@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Sixteen threads with four streams each, graphs, captures and forks: all of it must end and leave no work
 // behind.
-TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_closes) {
+TEST(Storm, survives_a_gate_that_opens_and_closes) {
   const Device device;
   Arbiter arbiter(device);
   arbiter.set(shm::GateState::closed, 0);

@@ -54,7 +54,7 @@ TEST(Shares, are_proportional_to_weights_under_native_burst_share) {
   EXPECT_LE(weight_error(9000, 1000), 5.0);
 }
 
-TEST(Shares, of_a_trainer_hardly_affect_a_latency_client) {
+TEST(Shares, let_a_latency_client_run_almost_unaffected_next_to_a_trainer) {
   const Latency kernels = latency({.kernel = 400 * us});
   EXPECT_LE(kernels.leased, 1.10);
   EXPECT_GE(kernels.native, 2.0) << "otherwise the test proves nothing";

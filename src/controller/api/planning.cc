@@ -150,7 +150,7 @@ TypedJson status_with(const TypedJson& status, const std::vector<std::string>& w
 
 namespace {
 
-// Returns the pool's context, computed from its nodes with GPUs. An empty name stands for all nodes.
+// Returns the pool's context, computed from its nodes with GPUs. An empty name means all nodes.
 PoolContext context_of_pool(const std::string& name, const std::vector<NodeObservationPointer>& nodes,
                             const ObjectRegistry& objects) {
   PoolContext out;

@@ -26,8 +26,7 @@ PodState state_of(const PodRecord& pod, const ObservedProgram& program) {
   return pod.is_granted ? granted : waiting;
 }
 
-// Returns how the program ended. What the slice added to the text (exit_of) is kept after the slice has
-// ended.
+// Returns how the program ended. Details that came from the slice (exit_of) are kept after its end.
 std::string kept_exit(const objects::PodStatus& now, const std::vector<objects::PodStatus>& before) {
   for (const objects::PodStatus& pod : before)
     if (pod.role == now.role && pod.index == now.index && pod.attempt == now.attempt &&
@@ -97,7 +96,7 @@ void add_end(const JobStatusInput& in, objects::JobStatus& out) {
       out.reason = "the result of a program is unknown: " + failed_pods(in, out);
       break;
     case JobEnd::deadline:
-      out.reason = fmt::format("deadlineSeconds {} is over", in.form.spec.deadline_seconds);
+      out.reason = fmt::format("deadlineSeconds {} was exceeded", in.form.spec.deadline_seconds);
       break;
     case JobEnd::cancelled: out.reason = "a user cancelled it"; break;
   }

@@ -34,7 +34,7 @@ bool has_valid_spec(const Object& object) {
 
 Outcome<void> check_stored(const Object& object) {
   if (object.spec.is_readable() && has_valid_spec(object)) return {};
-  return failure(FailureKind::failed_precondition, "the spec of {} is none", text(object.key));
+  return failure(FailureKind::failed_precondition, "the spec of {} is not valid", text(object.key));
 }
 
 Outcome<void> check_stored_revision(const std::string& uid, const std::string& spec) {

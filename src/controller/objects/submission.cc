@@ -236,16 +236,16 @@ Result<void, FieldErrors> give_port(const std::string& text, const std::vector<R
                     "documents; apply them together, and give the Service labels of the pods",
                     name));
   if (found.size() > 1)
-    return refused(
-        fmt::format("the Service '{}' selects the pods of {}, and an address has one workload; give the "
-                    "selector a label that one of them has",
-                    name, fmt::join(names, ", ")));
+    return refused(fmt::format(
+        "the Service '{}' selects the pods of {}, and an address can have only one workload; give the "
+        "selector a label that one of them has",
+        name, fmt::join(names, ", ")));
   Submission& workload = to[found.front()->submission];
   std::ranges::copy(address->warnings, std::back_inserter(workload.warnings));
   if (workload.form.port) {
     workload.warnings.push_back(
-        fmt::format("Service {} has no effect here: {} has port {}, and a service has one address", name,
-                    names.front(), *workload.form.port));
+        fmt::format("Service {} has no effect here: {} has port {}, and a service can have only one address",
+                    name, names.front(), *workload.form.port));
     return {};
   }
   if (auto given = dialects::give_port(*address, found.front()->pod, workload.form); !given) return given;

@@ -29,7 +29,7 @@ namespace carve::node {
 
 using SliceId = uint64_t;  // The id of the slice's usage record.
 
-// The user for whom a message is formatted. Names of other users' slices are hidden from a viewer without the
+// The reader of a message. Names of other users' slices are hidden from a viewer without the
 // right to see all.
 struct Viewer {
   uint32_t uid;
@@ -161,7 +161,7 @@ struct Entry {
   bool cgroup = false;                             // Whether the process is now in the slice's cgroup.
 };
 
-// What happens to a change that running slices block: it is rejected, or deferred.
+// Whether a change that running slices block is rejected or deferred.
 enum class WhenHeld : uint8_t { refuse, wait };
 
 class Agent {

@@ -28,7 +28,7 @@ Reply<EventQuery> event_query(const std::string& query) {
     at = end + 1;
   }
   if (!out.watch && !out.after.empty())
-    return refuse(FailureKind::invalid_argument, "after=ID is for a watch: ?watch=true&after=ID");
+    return refuse(FailureKind::invalid_argument, "after=ID requires a watch: ?watch=true&after=ID");
   return out;
 }
 

@@ -47,7 +47,7 @@ http::Response devices(const RequestContext& a) {
 
 http::Response consolidation(const RequestContext& a) {
   const auto wanted =
-      queried(a.request.query, {"devices", 1, max_slice_devices, "a plan empties 1 to {} devices"});
+      queried(a.request.query, {"devices", 1, max_slice_devices, "a plan can empty 1 to {} devices"});
   if (!wanted) return problem(wanted.error());
   const auto [plan, placed_slices] = a.agent.plan_consolidation(*wanted, a.viewer());
   const std::vector<DeviceView> all = a.agent.devices();
@@ -111,7 +111,8 @@ constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept
 
 // Returns the spans of the last N seconds of the slices that the caller may see.
 http::Response trace(const RequestContext& a) {
-  const auto seconds = queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace has 1 to {} s"});
+  const auto seconds =
+      queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace can cover 1 to {} s"});
   if (!seconds) return problem(seconds.error());
   TraceNames names;
   const std::string simulated = a.agent.node().simulated.empty() ? "" : " (simulated)";
@@ -161,9 +162,9 @@ Reply<UsageQuery> usage_query(std::string_view query) {
       out.ids.push_back(*id);
       if (query.find(',') == std::string_view::npos) return out;
     }
-  return refuse(FailureKind::invalid_argument,
-                fmt::format("usage records are listed with ?after=ID, or with ?ids=ID,... of at most {}",
-                            max_usage_ids));
+  return refuse(
+      FailureKind::invalid_argument,
+      fmt::format("list usage records with ?after=ID, or with ?ids=ID,... of at most {} ids", max_usage_ids));
 }
 
 http::Response usage(const RequestContext& a) {

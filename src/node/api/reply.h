@@ -65,7 +65,7 @@ struct RequestContext {
   Reply<SliceView> named(const std::string& name) const;
 };
 
-// One route. {} in the path stands for a slice's name.
+// One route. {} in the path means a slice's name.
 struct Route {
   const char* method;
   const char* path;

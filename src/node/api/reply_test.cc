@@ -5,7 +5,7 @@
 namespace carve::node {
 namespace {
 
-constexpr QueryNumber devices = {"devices", 2, 16, "a plan empties 1 to {} devices"};
+constexpr QueryNumber devices = {"devices", 2, 16, "a plan can empty 1 to {} devices"};
 
 TEST(Reply, accepts_a_number_in_the_query_or_rejects_it_with_the_possible_values) {
   EXPECT_EQ(queried("", devices), 2u);
@@ -16,7 +16,7 @@ TEST(Reply, accepts_a_number_in_the_query_or_rejects_it_with_the_possible_values
     const auto number = queried(query, devices);
     ASSERT_FALSE(number) << query;
     EXPECT_EQ(number.error().problem.status, 400u) << query;
-    EXPECT_EQ(number.error().problem.detail, "a plan empties 1 to 16 devices: ?devices=2") << query;
+    EXPECT_EQ(number.error().problem.detail, "a plan can empty 1 to 16 devices: ?devices=2") << query;
   }
 }
 

@@ -17,7 +17,7 @@
 
 namespace carve::node {
 
-// What the agent can find out about an unattached process from outside.
+// The facts that the agent can determine about an unattached process from outside.
 struct ProcessEvidence {
   bool our_library = false;    // Whether libcarve.so or a shim is mapped.
   bool the_driver = false;     // Whether some libcuda is mapped.

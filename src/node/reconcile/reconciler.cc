@@ -249,7 +249,7 @@ void Reconciler::Step::false_report(const SliceObserved& slice, size_t part, con
 }
 
 void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double charged_percent) {
-  // The process with the highest utilization stands for the whole slice.
+  // The process with the highest utilization is reported for the whole slice.
   std::optional<size_t> worst;
   const size_t device = *slice.parts[part].device;
   for (size_t i = 0; i < observed.processes.size(); ++i) {

@@ -181,7 +181,7 @@ int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 a
   return FullDisk::original.at(file->pMethods)->xWrite(file, bytes, count, at);
 }
 
-TEST(Crash, of_the_disk_space_at_any_write_rejects_the_change_and_is_recoverable) {
+TEST(Crash, with_a_disk_that_is_full_from_any_write_on_rejects_the_change_and_recovers) {
   const FullDisk disk;
   int refused = 0;
   bool kept = false;
