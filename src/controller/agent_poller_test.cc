@@ -32,7 +32,7 @@ struct Polled {
   // Polls once.
   Poll poll() {
     EXPECT_TRUE(poller.begin_poll());
-    EXPECT_FALSE(poller.begin_poll()) << "the last one is under way";
+    EXPECT_FALSE(poller.begin_poll()) << "the previous poll is still in progress";
     loop.run();
     return std::move(*std::exchange(last, std::nullopt));
   }

@@ -30,7 +30,7 @@
 namespace carve::controller {
 namespace {
 
-// For each socket, so that all descriptors stay below the limit that raise_descriptor_limit() sets.
+// Limit for each socket, so that all descriptors stay below the limit that raise_descriptor_limit() sets.
 constexpr size_t max_api_connections = 1000;
 constexpr size_t max_api_streams = 600;
 constexpr size_t max_connections_from_uid = 250;

@@ -32,7 +32,8 @@ TEST(Shares, are_kept_on_a_host_that_wakes_threads_late) {
       slow.compensates = true;
       EXPECT_LE(share_error(policy, mix, shape, 4, 1, slow).worst, most) << mix.size();
       slow.compensates = false;
-      EXPECT_GE(share_error(policy, mix, shape, 4, 1, slow).worst, 2 * most) << "the test proves nothing";
+      EXPECT_GE(share_error(policy, mix, shape, 4, 1, slow).worst, 2 * most)
+          << "otherwise the test proves nothing";
     }
 }
 

@@ -58,7 +58,7 @@ TEST(ControllerAccess, another_user_may_neither_read_secrets_nor_change_objects)
   EXPECT_EQ(api.ask(user(1001), "POST", "/v1/tokens", R"({"name":"x"})").status, 403u);
   EXPECT_EQ(*api.objects.find({.name = "a"}), *before);
   EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", R"({"spec":{"replicas":3}})").status, 200u)
-      << "an operator may";
+      << "operators are allowed";
 }
 
 TEST(ControllerAccess, a_token_gives_its_role_and_a_viewer_may_not_change_objects) {

@@ -183,7 +183,7 @@ TEST(ControllerRoutes, an_account_has_a_quota_and_operators_have_a_reserve) {
   EXPECT_EQ(over.status, 429u);
   EXPECT_THAT(body(over),
               HasSubstr("account 'user1000' has 64 services, and its quota is 64; delete one first"));
-  EXPECT_EQ(post(1000, "last").status, 201u) << "what is there may be changed";
+  EXPECT_EQ(post(1000, "last").status, 201u) << "existing objects can still be changed";
   EXPECT_EQ(post(1001, "other").status, 201u);
   EXPECT_EQ(post(0, "operators").status, 201u);
   ASSERT_TRUE(api.objects.remove({.name = "n0"}));
@@ -304,7 +304,8 @@ TEST(ControllerRoutes, the_paying_account_of_an_object_is_immutable) {
                        account);
   };
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("research")).status, 201u);
-  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("")).status, 201u) << "it may be left out";
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("")).status, 201u)
+      << "the account can be left out";
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("research")).status, 201u);
   const auto refused = api.ask(user(0), "POST", "/v1/documents", paid_by("sales"));
   EXPECT_EQ(refused.status, 409u);
@@ -358,7 +359,7 @@ TEST(ControllerRoutes, a_file_changes_only_the_named_pai_eas_service) {
   const auto fragment = modify(R"({"metadata":{"cpu":5}})");
   EXPECT_EQ(fragment.status, 200u) << body(fragment);
   EXPECT_THAT(api.objects.find({.name = "svc-a"})->spec.json(), HasSubstr(R"("request":"5")"))
-      << "and runs the same script";
+      << "the service runs the same script";
 }
 
 TEST(ControllerRoutes, undo_restores_the_fields_of_a_revision_and_keeps_the_number_of_replicas) {

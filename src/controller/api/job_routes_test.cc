@@ -124,7 +124,7 @@ TEST_F(JobRoutes, a_job_without_a_name_never_replaces_another_one) {
   ask(201, "POST", "/v1/jobs", job("") + "\n---\n" + job(""), 2000);
   EXPECT_EQ(objects.list(objects::Kind::job).size(), before + 2);
   for (const auto& one : objects.list(objects::Kind::job))
-    EXPECT_TRUE(one->owner_uid != 1000 || job_spec(*one).priority == 0) << "it is as its user submitted it";
+    EXPECT_TRUE(one->owner_uid != 1000 || job_spec(*one).priority == 0) << "the user's job is unchanged";
 }
 
 TEST_F(JobRoutes, a_job_belongs_to_its_user_and_is_immutable) {
@@ -237,7 +237,7 @@ TEST_F(JobRoutes, a_cluster_may_change_only_its_numbers_of_workers_and_its_prior
   EXPECT_THAT(ask(201, "POST", "/v1/rayclusters", cluster(three, R"(,"priority":2)"), 1000),
               HasSubstr("configured"));
   EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c", "", 1000), HasSubstr(R"("gpu":"4 GiB, 30%","slices":3)"))
-      << "it waits, and needs three now";
+      << "the job is waiting and now needs three";
   EXPECT_THAT(ask(200, "PATCH", "/v1/rayclusters/c", R"({"spec":{"workers":[)" + one + "]}}", 1000),
               HasSubstr(R"("replicas":1)"));
   ask(200, "PUT", "/v1/rayclusters/c", cluster(three), 1000);

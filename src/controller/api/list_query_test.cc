@@ -53,7 +53,7 @@ TEST(ListQuery, shows_an_object_that_stays_once_while_others_come_and_go) {
   ASSERT_EQ(names(first), "a/b a/d ");
   const ListQuery second = query("limit=2&continue=" + first.next);
   EXPECT_EQ(names(page_of(objects_named({"a/f"}), second)), "a/f ")
-      << "the object behind which it goes on is gone";
+      << "the object after which the page continues is gone";
   EXPECT_EQ(names(page_of(objects_named({"a/a", "a/b", "a/c", "a/d", "a/e", "a/f"}), second)), "a/e a/f ");
   EXPECT_EQ(names(page_of({}, second)), "");
 }

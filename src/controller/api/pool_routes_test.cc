@@ -325,7 +325,7 @@ TEST_F(PoolRoutes, a_change_of_a_pools_policy_warns_if_a_service_needs_the_old_o
   };
   EXPECT_THAT(applied(R"({"labels":{"carve.dev/compute-policy":"native-burst-share"}})"),
               Not(HasSubstr("run on")))
-      << "existing nodes keep theirs";
+      << "existing nodes keep their policy";
   EXPECT_THAT(applied(R"({"labelSync":true,"labels":{"carve.dev/compute-policy":"native-burst-share"}})"),
               HasSubstr("once node n1 has native-burst-share: the replicas of a keep running"));
 }

@@ -124,7 +124,7 @@ TEST(Watches, respond_with_gone_if_changes_are_no_longer_kept) {
   Watcher late(w, "");
   for (size_t i = 0; i <= max_kept_changes; ++i) w.label("a", std::to_string(i));
   w.watches.deliver();
-  EXPECT_TRUE(late.stream.has_ended) << "it cannot get all changes";
+  EXPECT_TRUE(late.stream.has_ended) << "the watcher cannot get all changes";
 }
 
 TEST(Watches, reject_a_version_in_the_future) {

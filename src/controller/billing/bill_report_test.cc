@@ -160,15 +160,15 @@ TEST_F(BillReportTest, makes_hours_final_when_a_job_and_its_slices_have_ended) {
     EXPECT_TRUE(known.update(*store, tariffs, {job}, now));
     return known.find("a")->gpu_hours;
   };
-  EXPECT_EQ(updated(), "0.000000") << "it was seen finished after the copy";
+  EXPECT_EQ(updated(), "0.000000") << "the job was seen as finished only after the copy";
   ASSERT_TRUE(store->write({pod(1)}));
   EXPECT_EQ(updated(), "3.000000");
   ASSERT_TRUE(store->write({pod(2)}));
-  EXPECT_EQ(updated(), "3.000000") << "it is final";
+  EXPECT_EQ(updated(), "3.000000") << "the hours are final";
   known.forget_final();
   EXPECT_EQ(updated(), "6.000000");
   EXPECT_TRUE(known.update(*store, tariffs, {}, now));
-  EXPECT_FALSE(known.find("a")) << "it was deleted";
+  EXPECT_FALSE(known.find("a")) << "the job was deleted";
 }
 
 TEST_F(BillReportTest, adds_up_over_adjacent_windows) {
@@ -304,7 +304,8 @@ TEST_F(BillReportTest, contains_only_the_records_that_a_selector_selects) {
                   .with_lines = true};
   const api::Bill b = made(query);
   ASSERT_EQ(b.lines.size(), 2u);
-  EXPECT_EQ(b.lines[1].labels, (UsageLabels{{"env", "x"}, {"team", "b"}})) << "without Carve's own";
+  EXPECT_EQ(b.lines[1].labels, (UsageLabels{{"env", "x"}, {"team", "b"}}))
+      << "Carve's own labels are left out";
   EXPECT_THAT(csv_of(b.lines), HasSubstr(",env=x;team=b\r\n"));
 }
 

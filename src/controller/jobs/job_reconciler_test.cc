@@ -198,7 +198,7 @@ TEST(JobReconciler, returns_a_job_to_its_queue_if_its_node_is_drained) {
   set_draining(false);
   s.turn(40);
   EXPECT_EQ(text(s.status("a").phase), "Running");
-  EXPECT_EQ(s.machine.programs.at("a-task-0").seen.attempt, 1u) << "it had succeeded before";
+  EXPECT_EQ(s.machine.programs.at("a-task-0").seen.attempt, 1u) << "the task had succeeded before";
   EXPECT_EQ(s.machine.programs.at("a-task-1").seen.attempt, 2u);
   s.exit_all(0);
   s.turn(6);
@@ -361,7 +361,7 @@ TEST(JobReconciler, adds_and_removes_workers_of_a_cluster_while_the_others_keep_
   EXPECT_EQ(s.machine.live.at("c-worker-3").memory_bytes, (4096_MiB).count);
   EXPECT_EQ(text(s.cluster_status().phase), "Running");
   EXPECT_THAT(s.cluster_status().pods, testing::SizeIs(4));
-  EXPECT_FALSE(s.machine.programs.contains("c-worker-2")) << "it is forgotten with its log";
+  EXPECT_FALSE(s.machine.programs.contains("c-worker-2")) << "the worker is dropped with its log";
   for (const char* program : {"c-head-0", "c-worker-0", "c-worker-1"}) EXPECT_EQ(s.attempt(program), 1u);
   s.restart();
   s.turn(4);
@@ -375,7 +375,7 @@ TEST(JobReconciler, queues_further_workers_of_a_cluster_together) {
   s.turn(4);
   s.scale(8, 1);  // The forecast does not count the machine's slices and has room for six.
   s.turn(4);
-  EXPECT_THAT(s.slices(), testing::SizeIs(2)) << "none of the seven";
+  EXPECT_THAT(s.slices(), testing::SizeIs(2)) << "none of the seven workers is admitted";
   EXPECT_EQ(text(s.cluster_status().phase), "Running");
   EXPECT_EQ(s.cluster_status().slices, 9u);
   const auto position = s.positions.find("1-c");

@@ -114,7 +114,8 @@ TEST(ObjectEvents, of_an_earlier_object_with_the_name_are_not_shown) {
   EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2", "u2"));
   ASSERT_TRUE(stage.objects.remove(stage.key));
   stage.events->take_changes(30);
-  EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2", "u2", "u2")) << "the last life";
+  EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2", "u2", "u2"))
+      << "the latest object with the name";
 }
 
 // Databases with schema 6 had events without uids.

@@ -44,7 +44,7 @@ TEST(ObjectRegistry, assigns_each_change_the_next_version_and_each_new_spec_the_
   const unsigned writes = journal.writes;
   const auto same = registry.update(key, [](Object&) -> Outcome<void> { return {}; });
   EXPECT_EQ((*same)->version, 8u);
-  EXPECT_EQ(journal.writes, writes) << "nothing changed, nothing is written";
+  EXPECT_EQ(journal.writes, writes) << "nothing is written if nothing changed";
 }
 
 TEST(ObjectRegistry, hides_a_change_that_was_not_written) {

@@ -202,7 +202,7 @@ TEST(Submission, reports_all_other_errors_next_to_an_unknown_field) {
   EXPECT_THAT(
       fields("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {run: 7, port: 0}\n"),
       UnorderedElementsAre("spec.run", "spec.port"))
-      << "the command of a run that could not be read is not missed";
+      << "a command is not reported as missing if its run cannot be parsed";
   EXPECT_THAT(
       fields("apiVersion: carve.dev/v1\nkind: Application\nmetadata: {name: a}\n"
              "spec: {gpus: 1, gpu: {type: mGPU, memory: 256, compute: '1.5'}, run: {command: [serve]}}\n"),

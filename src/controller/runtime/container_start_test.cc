@@ -34,7 +34,7 @@ TEST(ContainerStart, passes_the_slice_the_variables_and_the_command_to_the_conta
   EXPECT_THAT(line, Not(HasSubstr("secret")));
   EXPECT_THAT(line, Not(HasSubstr("runc")));
   EXPECT_EQ(request.supervise.env.at("TOKEN"), "secret");
-  EXPECT_FALSE(request.supervise.env.contains("PATH")) << "podman keeps its own";
+  EXPECT_FALSE(request.supervise.env.contains("PATH")) << "podman keeps its own PATH";
   EXPECT_EQ(request.supervise.slice, "") << "the container's hook enters the slice";
   EXPECT_EQ(request.uid, 1000u);
   EXPECT_EQ(request.supervise.attempt, 3u);
@@ -77,7 +77,8 @@ TEST(ContainerStart, passes_no_device_without_a_slice) {
   start.env["CUDA_VISIBLE_DEVICES"] = "0";
   const LaunchRequest request = container_request(start, {});
   EXPECT_THAT(request.supervise.command, Not(Contains("--device")));
-  EXPECT_THAT(request.supervise.command, Contains("NVIDIA_VISIBLE_DEVICES")) << "an image's own may be all";
+  EXPECT_THAT(request.supervise.command, Contains("NVIDIA_VISIBLE_DEVICES"))
+      << "the image's own value may be 'all'";
   EXPECT_EQ(request.supervise.env.at("NVIDIA_VISIBLE_DEVICES"), "void");
   EXPECT_EQ(request.supervise.env.at("CUDA_VISIBLE_DEVICES"), "");
 }

@@ -179,7 +179,7 @@ TEST_F(LauncherTest, runs_the_program_as_its_user_below_a_closed_state_directory
 }
 
 TEST_F(LauncherTest, keeps_three_capabilities_if_root) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root has any";
+  if (geteuid() != 0) GTEST_SKIP() << "only root has capabilities";
   start(request("true"));  // The response comes after the launcher has closed the other descriptors.
   const std::string status = *os::read_file(fmt::format("/proc/{}/status", launcher_pid()));
   const uint64_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_CHOWN;
@@ -209,7 +209,7 @@ TEST_F(LauncherTest, rejects_an_environment_above_its_limit) {
   LaunchRequest large = request("true");
   large.supervise.env["A"] = std::string(300'000, 'x');
   EXPECT_THAT(launcher->start(large).error().message, HasSubstr("at most 262144"));
-  EXPECT_TRUE(launcher->start(request("true"))) << "it still answers";
+  EXPECT_TRUE(launcher->start(request("true"))) << "the launcher still responds";
   ended();
 }
 
@@ -219,7 +219,7 @@ TEST_F(LauncherTest, signals_the_program_and_its_children) {
   ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGTERM}));
   EXPECT_EQ(ended().exit_status, 7u);
   EXPECT_THAT(said(), Contains("bye"));
-  EXPECT_TRUE(launcher->send_signal({.name = "none", .signal = SIGTERM})) << "a program that never was";
+  EXPECT_TRUE(launcher->send_signal({.name = "none", .signal = SIGTERM})) << "a program that does not exist";
 }
 
 // The program's user may write any process into state.json.
@@ -282,7 +282,7 @@ TEST_F(LauncherTest, frees_the_name_of_a_removed_directory_immediately) {
     EXPECT_EQ(seen().phase(), runner::ProgramPhase::never_started);
   }
   EXPECT_TRUE(is_soon([&] { return std::filesystem::is_empty(folder); }));
-  EXPECT_TRUE(launcher->remove({.name = "a"})) << "it is removed";
+  EXPECT_TRUE(launcher->remove({.name = "a"})) << "a missing directory counts as removed";
 }
 
 TEST(Launcher, fails_without_the_supervisor) {

@@ -67,7 +67,7 @@ TEST_F(ProgramReaderTest, notices_an_end_in_the_next_turn) {
   write({.attempt = 1, .started_ns = 1, .ended_ns = 2, .exit_status = 3});
   EXPECT_EQ(read_after(1).state.exit_status, 3u);
   for (int i = 0; i < 4; ++i) read_after(1);
-  EXPECT_TRUE(rests()) << "a program that has ended rests too";
+  EXPECT_TRUE(rests()) << "an ended program is not read again either";
   begin(2);
   EXPECT_EQ(read_after(1).phase(), ProgramPhase::running);
   EXPECT_EQ(read_after(1).state.attempt, 2u);

@@ -120,7 +120,7 @@ TEST(ServiceReconciler, stops_serving_a_replica_whose_slice_was_taken) {
   s.apply(sample_spec(1));  // The slice is not granted again.
   ASSERT_TRUE(s.machine.end_slice("n1", "a-1-1"));
   s.settle();
-  EXPECT_EQ(s.machine.servers.size(), 1u) << "its port may be another program's";
+  EXPECT_EQ(s.machine.servers.size(), 1u) << "another program may use its port";
 }
 
 TEST(ServiceReconciler, keeps_the_endpoint_if_the_agent_is_silent_when_the_controller_starts) {

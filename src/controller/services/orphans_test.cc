@@ -181,7 +181,7 @@ TEST(Orphans, of_another_user_are_not_adopted) {
   s.apply("u2");
   s.settle();
   EXPECT_EQ(s.reasons().count(EventReason::orphan_adopted), 0u);
-  EXPECT_THAT(s.living(), ElementsAre("a-1-0", "a-1-1")) << "the new ones";
+  EXPECT_THAT(s.living(), ElementsAre("a-1-0", "a-1-1")) << "the new programs";
 }
 
 TEST(Orphans, on_a_silent_node_lose_their_slice_when_the_node_responds) {

@@ -133,7 +133,8 @@ TEST(ServiceReconciler, names_the_memory_quota_in_the_exit_of_an_attempt_if_it_r
   s.settle();
   s.machine.end_program("a-1-0", 5);
   s.reconciler->reconcile(s.machine.now);
-  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 5") << "the quota refused the first one";
+  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 5")
+      << "the quota rejected only the first attempt";
 }
 
 TEST(ServiceReconciler, scales_a_service_with_its_load_and_keeps_its_spec) {

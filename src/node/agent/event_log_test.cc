@@ -38,7 +38,7 @@ TEST(EventLog, does_not_drop_events_of_others_for_one_user_with_many) {
   EXPECT_EQ(std::next(log.begin())->text, "of another user");
   EXPECT_EQ(std::next(log.begin(), 2)->number, 2 * max_events + 5)
       << "the oldest event of the loud user was dropped";
-  EXPECT_EQ(log.last_seen("2").error().kind, FailureKind::gone) << "events behind it are missing";
+  EXPECT_EQ(log.last_seen("2").error().kind, FailureKind::gone) << "events after it are missing";
   EXPECT_EQ(log.last_seen(fmt::format("{}", 2 * max_events + 4)).value(), 2 * max_events + 4);
 }
 

@@ -124,7 +124,7 @@ TEST_F(AttachServerTest, drops_silent_peers_of_a_user_and_answers_one_with_a_req
   EXPECT_EQ(size, static_cast<ssize_t>(sizeof(shm::AttachReply)));
   size_t open = 0;
   for (const os::Fd& peer : silent) open += reply(peer) < 0;
-  EXPECT_EQ(open, 7u) << "the honest one was the eighth connection of the user";
+  EXPECT_EQ(open, 7u) << "the connection with the request was the user's eighth";
   EXPECT_LT(reply(silent.front()), 1) << "the oldest connection was closed";
   EXPECT_LT(reply(silent.back()), 0);
 }

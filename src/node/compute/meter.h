@@ -25,7 +25,7 @@ class Meter {
   share::Observation read(std::span<const shm::ProcessWork> work, std::span<const unsigned> slots,
                           unsigned device, share::Ns now);
 
-  // As of the last read.
+  // Figures as of the last read.
   unsigned threads() const { return threads_; }  // Largest number of launching threads in one process.
   share::Ns waiting_since() const {
     return waiting_since_;

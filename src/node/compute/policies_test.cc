@@ -89,7 +89,7 @@ TEST(Policies, become_effective_at_a_boot_even_for_slices_without_processes) {
   EXPECT_FALSE(m.booted) << "a restart of the agent is not a boot";
   m.boot_id = "second";
   m.may_follow = false;
-  EXPECT_TRUE(m.start().of(device).pending()) << "a promise that does not fit keeps the policy";
+  EXPECT_TRUE(m.start().of(device).pending()) << "the policy stays if the guaranteed shares do not fit";
   m.boot_id = "third";
   m.may_follow = true;
   EXPECT_EQ(m.start().of(device), (Setting<Policy>{native, native, {}}));
@@ -102,7 +102,7 @@ TEST(Policies, of_the_command_line_override_the_stored_ones) {
   Machine m;
   { ASSERT_TRUE(m.start().want(native, m.holders())); }
   EXPECT_EQ(m.start(guaranteed).of(device).effective, guaranteed);
-  EXPECT_EQ(m.start().of(device).effective, guaranteed) << "and it is stored";
+  EXPECT_EQ(m.start().of(device).effective, guaranteed) << "the command line's policy is stored";
 }
 
 TEST(Policies, of_slices_that_are_older_than_the_file_are_kept) {

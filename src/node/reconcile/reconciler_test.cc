@@ -243,7 +243,7 @@ TEST(Reconciler, finds_work_beyond_the_leases_with_two_samples) {
                 HasSubstr("its kernels used at least 90 % of device 0, by the arbiter's 10 %; process 50"));
     EXPECT_THAT(found.back(), HasSubstr(action));
     EXPECT_THAT(reconciler.reconcile(beyond_leases(4).seen, rules).actions, testing::IsEmpty())
-        << "told once";
+        << "reported once";
   }
 }
 

@@ -41,7 +41,7 @@ TEST_F(NodeLabelsTest, reject_two_names_of_one_setting_with_different_values) {
   const auto other = labels->change("carve.dev/memory-unit", "1GiB");
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message, HasSubstr("the label gpuMemoryUnit sets the same and is 128MiB"));
-  EXPECT_TRUE(labels->change("gpuMemoryUnit", "1GiB")) << "a unit may be edited";
+  EXPECT_TRUE(labels->change("gpuMemoryUnit", "1GiB")) << "the unit label can be edited";
   EXPECT_THAT(labels->change("gpuMemoryUnit", "64MiB").error().message, HasSubstr("label gpuMemoryUnit"));
   ASSERT_TRUE(labels->change("gpuMemoryUnit", std::nullopt));
   EXPECT_EQ(labels->memory_unit(), std::nullopt);
@@ -51,7 +51,7 @@ TEST_F(NodeLabelsTest, require_a_restart_between_removing_and_adding_a_system_la
   auto labels = start({{policy_label, "fixed-share"}});
   ASSERT_TRUE(labels);
   EXPECT_EQ(labels->policy(), Policy::fixed_share);
-  EXPECT_TRUE(labels->change(policy_label, "fixed-share")) << "the same value is no change";
+  EXPECT_TRUE(labels->change(policy_label, "fixed-share")) << "setting the same value is not a change";
   const auto edited = labels->change(policy_label, "native-burst-share");
   ASSERT_FALSE(edited);
   EXPECT_THAT(edited.error().message,
