@@ -23,7 +23,7 @@ constexpr const char* candidate_file = "haproxy.cfg.candidate";
 constexpr const char* lock_file = "haproxy.lock";
 constexpr size_t bind_suffix_bytes = 12;  // HAProxy binds to PATH.PID.tmp and renames it.
 constexpr int64_t max_worker_end_ns = os::second / 2;
-constexpr int max_rounds = 6;  // Reload, add, drain, remove, and two after lost races.
+constexpr int max_rounds = 6;  // Reload, add, drain, remove, and more after lost races.
 
 // Returns the errno with which HAProxy could not listen on the port; 0 if it could. A single unusable port
 // makes a whole start or reload fail.

@@ -178,8 +178,8 @@ class Agent {
   // `by` names the caller, for the event.
   virtual Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) = 0;
   virtual Outcome<void> set_policy(Policy, const std::string& by) = 0;  // For the whole node.
-  // Sets the unit of integer memory requests. Fails if running slices were requested in units and `held` is
-  // refuse.
+  // Sets the unit of integer memory requests. Fails if running slices were requested in units, unless the
+  // change may wait.
   virtual Outcome<void> set_memory_unit(MemoryUnit, WhenHeld, const std::string& by) = 0;
   // Rejects new slices with the message; an empty message allows them again.
   virtual Outcome<void> refuse_grants(const std::string& message, const std::string& by) = 0;
