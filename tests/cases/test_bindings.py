@@ -80,6 +80,6 @@ print(lazy.lazy_total())
 """
 
 
-def test_a_library_that_loads_the_driver_at_its_first_call(world):
-    """TensorFlow defines the driver's names itself; those of a preloaded library come first."""
+def test_a_library_that_loads_the_driver_at_its_first_call_uses_the_preload(world):
+    """TensorFlow defines the driver's names itself, but those of a preloaded library come first."""
     assert run(world, sys.executable, "-c", LAZY, BUILD / "tests/liblazy_driver.so") == [[str(2 * GiB)]]

@@ -61,7 +61,7 @@ for _ in range(2):
 """
 
 
-def test_a_caller_inside_a_slice_is_refused_also_while_its_agent_hangs(world, controller):
+def test_a_caller_inside_a_slice_is_rejected_even_while_its_agent_hangs(world, controller):
     pid = run_slice(world)
     words = world.words("run", "--memory", "1GiB", "--name", "bad", "--", "/usr/bin/python3", "-c", INSIDE, controller.socket)
     program = subprocess.Popen(words, env=world.environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -100,7 +100,7 @@ def test_both_nodes_are_listed_with_their_devices_and_slices(world, second, cont
     assert version["state"] == str(controller.state)
 
 
-def test_a_killed_controller_stops_no_slice_and_knows_its_nodes_again(world, second, controller):
+def test_killing_the_controller_stops_no_slice_and_a_new_one_knows_its_nodes(world, second, controller):
     pid = run_slice(world)
     for name in "ab":
         controller.node_becomes(name, "reachable")
@@ -134,8 +134,8 @@ def test_a_killed_agent_makes_its_node_unreachable_until_it_is_back(world, secon
     assert log.count("node a: lost; ") == 1 and log.count("node a: agent restarted, carved ") == 1, log
 
 
-def test_a_stopped_agent_is_unreachable_and_delays_no_other(world, second, controller):
-    """An agent that is stopped accepts connections and never answers."""
+def test_a_stopped_agent_is_unreachable_and_does_not_delay_others(world, second, controller):
+    """A stopped agent accepts connections but never answers."""
     controller.node_becomes("b", "reachable")
     world.process.send_signal(signal.SIGSTOP)
     try:

@@ -30,7 +30,7 @@ def charged(world):
 
 
 @pytest.mark.parametrize("kind", GROWTH)
-def test_what_a_context_grows_by_is_charged(world, beside, kind):
+def test_the_growth_of_a_context_is_charged(world, beside, kind):
     text, least = GROWTH[kind]
     program = beside("begin()\n" + text + HOLD)
     assert program.stdout.readline() == "grown\n"
@@ -38,7 +38,7 @@ def test_what_a_context_grows_by_is_charged(world, beside, kind):
     assert charged(world) == world.show("beside")["parts"][0]["used_bytes"]
 
 
-def test_growth_that_goes_back_is_given_back(world, beside):
+def test_growth_that_ends_is_released(world, beside):
     go = world.folder / "unload"
     program = beside("begin()\n" + MODULE +
                      f"import os, time\nprint('grown', flush=True)\nwhile not os.path.exists('{go}'): time.sleep(0.02)\n"
@@ -49,8 +49,9 @@ def test_growth_that_goes_back_is_given_back(world, beside):
     assert until(lambda: charged(world) < 300 * MiB), charged(world) // MiB
 
 
-def test_growth_beyond_the_quota_stops_further_allocations_and_is_said(world, beside):
-    """The driver takes the memory without a refusable call; then the slice gets no more, and `carve show` gives the reason."""
+def test_growth_beyond_the_quota_blocks_further_allocations_and_is_shown(world, beside):
+    """The driver takes the memory without a call that could be rejected. Then the slice gets no more memory, and
+    `carve show` has the reason."""
     program = beside("""
 import time
 begin()

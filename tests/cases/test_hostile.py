@@ -238,7 +238,7 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
-def test_a_crowd_of_one_user_does_not_keep_root_away(world):
+def test_many_connections_of_one_user_do_not_block_root(world):
     os.chmod(world.socket, 0o666)
     crowd = subprocess.Popen(["/usr/bin/python3", "-c", CROWD, world.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=65534,
                              group=65534, extra_groups=[])
@@ -279,7 +279,7 @@ def test_slow_nvml_stalls_neither_the_agent_nor_its_heartbeat(world):
     subprocess.run([*sim, "clear"], check=True, capture_output=True)
 
 
-def test_memory_that_no_call_asked_for_is_charged_within_two_seconds(world):
+def test_memory_that_no_call_requested_is_charged_within_two_seconds(world):
     # Without the guest library: a process of the slice that was started without it.
     script = f"echo $$ > {world.folder}/pid; LD_PRELOAD= exec {LOAD} --allocate 700MiB --seconds 600"
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
@@ -288,7 +288,7 @@ def test_memory_that_no_call_asked_for_is_charged_within_two_seconds(world):
     assert until(lambda: not world.slices())
 
 
-def test_truth_beyond_the_quota_is_said(world):
+def test_driver_reported_memory_beyond_the_quota_is_reported(world):
     script = f"LD_PRELOAD= exec {LOAD} --allocate 2GiB --seconds 600"
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: "a" in world.slices() and any("quota of 1 GiB" in e["text"] for e in world.show("a")["events"]))
@@ -304,7 +304,7 @@ def test_broken_assumptions_of_the_guest_library_are_shown_once(world):
     assert len(said()) == 1 and "3 assumptions" in said()[0]
 
 
-def test_a_lost_device_is_shown_and_takes_no_new_slice(world):
+def test_a_lost_device_is_shown_and_gets_no_new_slice(world):
     subprocess.run([LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "device-lost", "--device", "0"], check=True,
                    capture_output=True)
     assert until(lambda: world.json("devices")["devices"][0]["health"]["state"] == "lost")

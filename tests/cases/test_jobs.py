@@ -28,7 +28,7 @@ print(os.environ["CARVE_TASK_INDEX"], os.environ["CARVE_TASK_COUNT"], info()[1] 
 WAITS = "import time\nwhile True: time.sleep(1)"
 
 
-def test_a_task_whose_quota_refused_memory_says_so(jobs):
+def test_a_task_whose_quota_rejected_an_allocation_shows_this(jobs):
     jobs.queue()
     name = jobs.submit("--tasks", 1, *mgpu(10, 1024), "--", LOAD, "--allocate", "2GiB", "--no-touch")
     assert "; an allocation was refused by its GPU memory quota of 1 GiB" in jobs.becomes(name, "Failed")["reason"]

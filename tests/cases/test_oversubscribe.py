@@ -86,7 +86,7 @@ print(json.dumps(said))
 """
 
 
-def test_what_does_not_fit_lives_on_the_host_and_the_device_never_holds_more_than_the_quota(world):
+def test_memory_beyond_the_quota_is_kept_on_the_host(world):
     watcher = Watcher(world)
     done = world.carve("run", "--memory", "1GiB", "--oversubscribe", "managed", "--spill", "2GiB", "--device", "0", "--",
                        "/usr/bin/python3", "-c", BEYOND, timeout=120)

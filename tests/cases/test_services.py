@@ -352,7 +352,7 @@ def test_another_program_on_a_replicas_port_gets_no_request(services):
         other.wait()
 
 
-def test_a_dry_run_says_where_each_new_replica_would_be(services):
+def test_a_dry_run_shows_where_each_new_replica_would_be_placed(services):
     """Two simulated A10: each has room for four replicas of 5 GiB."""
     def forecast(replicas):
         [applied] = json.loads(services.apply(document(replicas=replicas), "--dry-run", "-o", "json"))["items"]

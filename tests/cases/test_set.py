@@ -149,7 +149,7 @@ while refused < 20 and n < 5000:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the case becomes another user: run it as root")
-def test_a_slice_that_its_user_changes_in_a_loop_is_slowed(world):
+def test_a_user_who_changes_a_slice_in_a_loop_is_slowed_down(world):
     """Each change is a record that the ledger keeps."""
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     os.chmod(world.socket, 0o666)

@@ -93,8 +93,8 @@ print(result, before - free(), end="")
 
 
 @pytest.mark.parametrize("kind, refusal", [("ipc", 205), ("vmm", 800), ("pool", 1)])
-def test_an_import_is_charged_at_its_exporter_and_from_another_slice_refused(world, kind, refusal):
-    """CUDA_ERROR_MAP_FAILED, NOT_PERMITTED, INVALID_VALUE: the documented errors of those calls."""
+def test_an_import_is_charged_to_its_exporter_and_fails_from_another_slice(world, kind, refusal):
+    """The errors are CUDA_ERROR_MAP_FAILED, NOT_PERMITTED and INVALID_VALUE, as documented for these calls."""
     path = str(world.folder / "exports")
     exporter = world.begin("run", "--memory", "2GiB", "--device", "0", "--", "/usr/bin/python3", "-c", EXPORTER, kind, path,
                            env={"IMPORTER": IMPORTER})

@@ -348,7 +348,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
     assert (violation["kind"], violation["count"]) == ("foreign-process", 1)
 
 
-def test_a_program_that_attaches_without_end_takes_nothing(node):
+def test_a_program_that_attaches_endlessly_uses_no_resources(node):
     _, made = grant(node)
 
     def descriptors():

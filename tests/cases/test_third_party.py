@@ -39,7 +39,7 @@ print(len(n.nvmlDeviceGetComputeRunningProcesses(h)))
 """
 
 
-def test_pynvml_sees_the_slice_and_nothing_beside_it(world):
+def test_pynvml_sees_only_the_slice(world):
     pytest.importorskip("pynvml", reason="nvidia-ml-py could not be installed from PyPI")
     world.begin("run", "--memory", "6GiB", "--name", "neighbour", "--device", "1", "--", LOAD, "--allocate", "5GiB", "--no-touch",
                 "--seconds", "30")
@@ -72,7 +72,7 @@ print(free.value)
 """
 
 
-def test_a_program_that_takes_all_that_is_free_gets_exactly_that(world):
+def test_a_program_can_allocate_exactly_the_free_memory(world):
     done = world.carve("run", "--memory", "2GiB", "--", sys.executable, "-c", CTYPES)
     assert done.returncode == 0, done.stderr
     first, refused, left = done.stdout.split("\n")[:3]
@@ -84,7 +84,7 @@ def test_a_program_that_takes_all_that_is_free_gets_exactly_that(world):
 
 @pytest.mark.parametrize("program", [["ls", "/"], ["sh", "-c", "echo $((6 * 7))"],
                                      [sys.executable, "-c", "import os; print(len(os.listdir('/')))"]])
-def test_a_program_without_cuda_never_notices(world, program):
+def test_a_program_without_cuda_is_not_affected(world, program):
     alone = subprocess.run(program, capture_output=True, text=True)
     inside = world.carve("run", "--memory", "1GiB", "--", *program)
     assert (inside.returncode, inside.stdout, inside.stderr) == (alone.returncode, alone.stdout, alone.stderr)

@@ -102,7 +102,7 @@ print("sizes", sorted(ray.get([look.remote(i, meeting) for i in range(3)])), flu
 
 
 def submitted(jobs, status, folder, status_wanted=0):
-    """Runs Ray's own job client, outside of the cluster's network."""
+    """Runs Ray's own job client outside of the cluster's network."""
     done = subprocess.run([str(ENGINES / "bin/ray"), "job", "submit", "--working-dir", str(folder), "--", "python", "job.py"], text=True,
                           capture_output=True, timeout=150, env={**os.environ, "PATH": f"{ENGINES}/bin:" + os.environ["PATH"],
                                                                  "RAY_API_SERVER_ADDRESS": status["dashboard"], "RAY_AUTH_MODE": "token",
@@ -172,7 +172,7 @@ print("still held by", ray.get(holder.where.remote()), flush=True)
 
 
 def test_a_cluster_gets_more_and_fewer_workers_while_a_program_runs_on_it(jobs):
-    """The numbers of workers change in place: the head, the other workers and the submitted program run on."""
+    """The numbers of workers change in place: the head, the other workers and the submitted program keep running."""
     spec = {"queue": "train", "engineHome": f"{ENGINES}/bin", "workers": [{"replicas": 1, "mgpuCore": 30, "mgpuMemory": 4096}]}
     cluster = {"apiVersion": "carve.dev/v1", "kind": "RayCluster", "metadata": {"name": "shared"}, "spec": spec}
     jobs.apply(cluster)

@@ -121,8 +121,8 @@ def pid_of(jobs, program):
     return json.loads((jobs.state / f"programs/{program}/state.json").read_text())["program_pid"]
 
 
-def test_a_job_is_what_its_driver_exits_with(jobs):
-    """Its user's discovery script is run, because it can be executed."""
+def test_a_job_has_the_result_of_its_driver(jobs):
+    """The user's discovery script is run because it is executable."""
     script, runs = jobs.folder / "discover", jobs.folder / "runs"
     script.write_text(f"""#!/bin/sh\necho run >> {runs}\necho '{{"name": "gpu", "addresses": ["0"]}}'\n""")
     script.chmod(0o755)

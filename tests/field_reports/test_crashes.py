@@ -64,8 +64,8 @@ def test_a_second_library_that_wraps_dlsym_does_not_recurse(world):
     assert done.returncode == 1 and "CUDA_ERROR_OUT_OF_MEMORY" in done.stderr, done.stderr
 
 
-def test_one_that_stands_before_us_and_asks_libc_by_version_is_found(world):
-    """Its lookups bypass the guest library, which no preload can prevent. The program works, and the agent reports it."""
+def test_a_library_before_the_preload_that_looks_up_dlsym_by_version_is_found(world):
+    """Its lookups bypass the guest library, which no preload can prevent. The program works, but the agent reports it."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c",
                 f"LD_PRELOAD={wrapper(world)}:$LD_PRELOAD exec {LOAD} --allocate 512MiB --seconds 60")
     assert until(lambda: "a" in world.slices() and any("found unattached" in e["text"] for e in world.show("a")["events"]))
@@ -91,7 +91,7 @@ assert cu.cuGetProcAddress_v2(b"cuMemAlloc", byref(found), 12000, c_uint64(1 << 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: apt-get install strace")
 def test_a_program_under_a_tracer_runs_to_its_end(world):
-    """Profilers stop a program at its system calls and inject libraries: the guest library must not wait for a stopped thread."""
+    """Profilers stop a program at its system calls and inject libraries, so the guest library must not wait for a stopped thread."""
     done = world.carve("run", "--memory", "1GiB", "--", "strace", "-f", "-qq", "-e", "trace=clone,futex", "-o", "/dev/null",
                        LOAD, "--kernels", "100us", "--seconds", "0.5", "--processes", "3")
     assert done.returncode == 0, done.stderr
@@ -124,7 +124,7 @@ __attribute__((constructor)) static void first(void) {
 
 @pytest.mark.parametrize("mode", [0, 1, 2], ids=["global", "thread-local", "relaxed"])
 def test_a_capture_is_never_disturbed(inside, mode):
-    """The calls that are allowed during a capture do not change the graph and do not invalidate the capture."""
+    """Calls that are allowed during a capture must neither change the graph nor invalidate the capture."""
     inside(f"""
 begin()
 stream, graph = c_void_p(), c_void_p()

@@ -60,8 +60,8 @@ assert cu.cuMemAlloc_v2(byref(pointer), c_size_t(2 * MiB)) == OUT_OF_MEMORY
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to hide the file system")
-def test_a_program_that_may_write_nowhere_works(world, inside):
-    """No home, no temporary folder, a deleted current folder: Carve stores no file in any of them."""
+def test_a_program_without_any_writable_folder_works(world, inside):
+    """There is no home, no temporary folder, and the current folder is deleted: Carve must store no file in any of them."""
     empty = world.folder / "empty"
     empty.mkdir()
     inside(f"""

@@ -25,7 +25,7 @@ print("ok")
     assert said == "ok\n"
 
 
-def test_churn_of_asynchronous_memory_ends_in_no_false_out_of_memory(inside):
+def test_churn_of_asynchronous_memory_causes_no_false_out_of_memory(inside):
     inside("""
 import random
 random.seed(7)
@@ -45,7 +45,7 @@ allocate(free)  # All of it in one piece.
 """)
 
 
-def test_the_second_process_of_a_slice_sees_what_the_first_took(world, inside):
+def test_the_second_process_of_a_slice_sees_the_memory_used_by_the_first(world, inside):
     inside("""
 import os
 r, w = os.pipe()
@@ -111,8 +111,8 @@ assert info()[0] == free, "a refused call left something charged"
 """)
 
 
-def test_an_asynchronous_free_gives_back_on_the_device_that_has_it(inside):
-    """Allocated on device 1, freed while device 0 is current."""
+def test_an_asynchronous_free_releases_memory_on_its_own_device(inside):
+    """The memory is allocated on device 1 and freed while device 0 is current."""
     inside("""
 contexts = [primary(0), primary(1)]
 def free_on(device):
@@ -131,7 +131,7 @@ assert [free_on(0), free_on(1)] == before
 """, "--devices", "2")
 
 
-def test_memory_by_handle_is_charged_to_the_device_it_lies_on(inside):
+def test_memory_by_handle_is_charged_to_its_own_device(inside):
     inside("""
 contexts = [primary(0), primary(1)]
 must(cu.cuCtxSetCurrent(contexts[1]))

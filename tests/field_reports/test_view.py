@@ -40,7 +40,7 @@ time.sleep(60)
         (charged()["used_bytes"], by_processes, world.show("beside")["processes"])
 
 
-def test_a_slice_sees_its_own_utilisation_and_not_its_neighbours(world, inside):
+def test_a_slice_sees_only_its_own_utilisation(world, inside):
     world.begin("run", "--memory", "1GiB", "--name", "busy", "--device", "0", "--", LOAD, "--kernels", "1ms", "--no-sync",
                 "--seconds", "60")
     world.attached("busy")

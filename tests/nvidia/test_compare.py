@@ -43,13 +43,13 @@ def compare(folder, *words):
     return done, [line.split() for line in done.stdout.splitlines()[1:]]
 
 
-def test_programs_that_end_alike_are_equal(folder):
+def test_programs_with_the_same_result_are_reported_as_equal(folder):
     done, rows = compare(folder, *SAME)
     assert rows == [[name, end, end, end] for name, end in sorted(SAME.items())]
     assert done.returncode == 0, done.stderr
 
 
-def test_a_program_that_does_not_end_is_ended(folder):
+def test_a_program_that_does_not_end_is_killed(folder):
     done, rows = compare(folder, "waits", "--seconds", "1")
     assert rows == [["waits", "runs", "runs", "runs"]]
     assert done.returncode == 0, done.stderr

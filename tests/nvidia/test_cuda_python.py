@@ -68,7 +68,7 @@ PER_THREAD = {"legacy": {}, "per-thread": {"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_
 
 @pytest.fixture(scope="module")
 def bindings(tmp_path_factory):
-    """bindings(major, release): the program above in the interpreter with these bindings."""
+    """bindings(major, release): runs the program above in the interpreter with these bindings."""
     pytest.importorskip("cuda.bindings")
     folder = tmp_path_factory.mktemp("names")
 

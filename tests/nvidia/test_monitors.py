@@ -69,7 +69,7 @@ BINDINGS = ("pynvml", "older pynvml")
 
 
 def program(uuids):
-    """Runs the tools; the binding in the newest version and in that of tests/requirements.txt."""
+    """Runs the tools, with the binding in its newest version and in that of tests/requirements.txt."""
     pytest.importorskip("pynvml")
     binding = PYNVML.replace("UUIDS", repr(list(uuids)))
     commands = {"pynvml": python(binding, interpreter=str(tool("python"))), "older pynvml": python(binding),

@@ -22,7 +22,7 @@ print(" ".join(uuids))
 
 @pytest.mark.parametrize("major", INITIALISED)
 @pytest.mark.parametrize("count", [1, 2, 8])
-def test_libcuda_initialises_with_the_devices_that_it_is_given(major, count):
+def test_libcuda_initialises_with_the_given_devices(major, count):
     gpus = [f"GPU-{i + 1:02x}020304-0506-0708-090a-0b0c0d0e0f10" for i in range(count)]
     done = call(python(DEVICES), environment(major, gpus=gpus))
     assert done.returncode == 0, done.stderr
@@ -60,7 +60,7 @@ def test_nvidia_smi_prints_its_table(major):
 
 
 @pytest.mark.parametrize("major", INITIALISED)
-def test_another_version_of_the_kernel_modules_is_refused(major):
+def test_another_version_of_the_kernel_modules_is_rejected(major):
     done = call([driver(major) / "nvidia-smi"], {**environment(major), "RESPONDER_VERSION": "535.1"})
     assert done.returncode != 0 and "version mismatch" in done.stdout
 
@@ -152,7 +152,7 @@ print("alive")
 """
 
 
-def test_what_the_responder_does_not_know_fails_as_in_the_kernel(tmp_path):
+def test_requests_unknown_to_the_responder_fail_as_in_the_kernel(tmp_path):
     log = tmp_path / "log"
     done = call(python(HOSTILE), {**environment("550"), "RESPONDER_LOG": str(log)})
     assert done.returncode == 0 and done.stdout == "alive\n", done.stderr

@@ -58,7 +58,7 @@ print(text.value.decode())
 
 
 @pytest.mark.parametrize("major", ALL)
-def test_a_simulated_driver_has_the_version_of_nvidias(major, sets):
+def test_a_simulated_driver_has_the_same_version_as_nvidias(major, sets):
     theirs = call(python(CUDA_VERSION), environment(major))
     ours = call(python(CUDA_VERSION + DRIVER_VERSION), sets(major))
     assert theirs.returncode == 0 and ours.stdout == f"{theirs.stdout}{version(major)}\n", theirs.stderr + ours.stderr
@@ -66,8 +66,8 @@ def test_a_simulated_driver_has_the_version_of_nvidias(major, sets):
 
 @pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
-def test_look_ups_answer_as_by_nvidias_driver(major, library, sets, tmp_path):
-    """Each way of looking up each name, and each (name, version, flags) of cuGetProcAddress: the same export, result and status."""
+def test_look_ups_give_the_same_answers_as_nvidias_driver(major, library, sets, tmp_path):
+    """Each way to look up each name, and each (name, version, flags) of cuGetProcAddress, must give the same export, result and status."""
     listed = tmp_path / "names"
     listed.write_text("\n".join(names(major, library)) + "\n")
     native, ours = (call([BUILD / "tests/nvidia_lookups", library, listed], variables) for variables in (environment(major), sets(major)))

@@ -44,8 +44,8 @@ def test_nvidia_smi_shows_the_slice(world, major, way):
 
 
 @pytest.mark.parametrize("major", INITIALISED)
-def test_without_carve_it_shows_all_processes(world, major):
-    """So that the other case is about something."""
+def test_nvidia_smi_shows_all_processes_without_carve(world, major):
+    """Otherwise the other test would prove nothing."""
     done = call(python(INSIDE, driver(major) / "nvidia-smi", json.dumps(QUERIES)), {**environment(major), "OUTER": str(world.process.pid)})
     own, printed = json.loads(done.stdout)
     for query, found in pids(printed).items():

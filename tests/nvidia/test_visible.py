@@ -66,7 +66,7 @@ int main() {
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
-def test_the_static_runtime_counts_as_the_shared_one(world, tmp_path, way):
+def test_the_static_runtime_counts_the_same_devices_as_the_shared_one(world, tmp_path, way):
     source = tmp_path / "count.c"
     source.write_text(STATIC)
     linked = [runtime("12.9") / "libcudart_static.a", "-ldl", "-lrt", "-lpthread", "-lstdc++"]
@@ -104,7 +104,7 @@ print(json.dumps(results))
 
 
 def filled_in(words, uuids):
-    """A list of visible_lists.txt with the UUIDs of these devices."""
+    """Returns a list of visible_lists.txt with the UUIDs of these devices."""
     def text(match):
         uuid, form = uuids[int(match[1])], match[2] or ""
         bare = uuid[4:] if uuid[4].isalpha() else "f" + uuid[5:]  # Leading digits would be read as a number.

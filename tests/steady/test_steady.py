@@ -56,13 +56,13 @@ GTEST_END = """[ RUN      ] Streams.waits
 """
 
 
-def test_failed_cases_are_read_at_the_end_of_a_binary_that_came_so_far():
+def test_failed_cases_are_read_from_the_end_of_a_binarys_output():
     assert failed_gtest_cases(GTEST_END) == ["Streams.waits", "All/Copies.arrive/2"]
     assert failed_gtest_cases(GTEST_END[:GTEST_END.index("[  PASSED  ]")]) == []
     assert failed_gtest_cases("Segmentation fault") == []
 
 
-def test_reasons_of_skipped_tests_are_told_once():
+def test_reasons_of_skipped_tests_are_listed_once():
     assert skip_reasons("skipped: no podman\nx.cc:3: Skipped\nneeds root\n\ny.cc:9: Skipped\nneeds root\n") == [
         "skipped: needs root", "skipped: no podman"]
 
@@ -184,6 +184,6 @@ def test_a_case_of_pytest_that_fails_once_is_listed(tmp_path):
     assert status == 1 and "failed again alone: cases/test_cases.py::test_broken" in told
 
 
-def test_a_file_that_pytest_cannot_read_fails(tmp_path):
+def test_a_file_that_pytest_cannot_import_fails(tmp_path):
     (tmp_path / "test_cases.py").write_text("this is no Python\n")
     assert steady(tmp_path, "pytest", sys.executable, "test_cases.py")[0] == 1

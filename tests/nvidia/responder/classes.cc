@@ -138,7 +138,7 @@ Status allocate(Alloc& a) {
 
 // The status is the last or the last but one word of the structure: NVOS21 has 32 bytes and NVOS64 has 40,
 // both with and without the word that drivers 535 (size of the parameters) and 525 (flags) put before the
-// status. Both words are written, and the caller reads one of them.
+// status. The caller reads one of the two words.
 int answer_alloc(void* argument, size_t size) {
   if (size != 32 && size != 40 && size != 48) return -EINVAL;
   Alloc a;
