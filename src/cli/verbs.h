@@ -85,7 +85,7 @@ void add_completion(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 void add_hook(CLI::App& app, Context& context);
 
-// Ends the slices, waits until each has ended, and prints a line in this format for it.
+// Ends the slices, waits until each has ended, and calls `report` with its name.
 enum class StopWait { none, until_ended };
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
                  StopWait wait, const std::function<void(const std::string&)>& report);

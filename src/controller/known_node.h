@@ -30,7 +30,7 @@ class KnownNode {
   // `earlier` is the node's record in the database, or null.
   KnownNode(NodeAddress, const NodeRecord* earlier);
 
-  // Applies a poll and returns the changes.
+  // Applies a poll of the node, whose machine has these resources, and returns the changes.
   std::vector<NodeChange> update(const Poll&, const workload::HostResources& host = {});
 
   const NodeObservationPointer& seen() const { return seen_; }
