@@ -8,6 +8,7 @@
 #include "cli/node_pools.h"
 #include "cli/object_output.h"
 #include "cli/object_watch.h"
+#include "cli/plain_objects.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 #include "wire/api/percent.h"
@@ -68,7 +69,8 @@ void get(Context& context, const GetOptions& options) {
     if (options.watch)
       return watch_objects(context, *object, "labelSelector=" + api::percent_encoded(options.selector),
                            options.output);
-    return get_nodes_or_pools(context, *object, options.selector, options.output);
+    return (is_node_or_pool(object->kind) ? get_nodes_or_pools : get_plain_objects)(
+        context, *object, options.selector, options.output);
   }
   const bool all = object->name.empty();
   std::string target = list_path(object->kind) + "?namespace=" + api::percent_encoded(options.name_space);
@@ -173,7 +175,8 @@ void add_describe(CLI::App& app, Context& context) {
     if (!object) return;
     if (is_queue_or_job(object->kind)) return describe_queue_or_job(context, *object);
     if (is_price(object->kind)) return describe_price(context, *object);
-    if (!objects::text_of(object->kind).is_workload) return describe_node_or_pool(context, *object);
+    if (is_node_or_pool(object->kind)) return describe_node_or_pool(context, *object);
+    if (!objects::text_of(object->kind).is_workload) return describe_plain_object(context, *object);
     answered(context, context.controller().get<objects::Service>(object_path(*object)),
              [](const auto& service) { describe(service); });
   });

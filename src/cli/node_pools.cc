@@ -5,6 +5,7 @@
 #include "cli/bill.h"
 #include "cli/jobs.h"
 #include "cli/object_output.h"
+#include "cli/plain_objects.h"
 #include "objects/node_object.h"
 #include "objects/pool_object.h"
 #include "wire/api/percent.h"
@@ -170,6 +171,7 @@ void print_slicing(Context& context, const std::string& pool) {
 const std::vector<std::string>& change_heading(objects::Kind kind) {
   if (is_queue_or_job(kind)) return job_heading(kind);
   if (is_price(kind)) return price_heading(kind);
+  if (!is_node_or_pool(kind)) return plain_heading;
   return kind == objects::Kind::node ? node_heading : pool_heading;
 }
 
@@ -181,6 +183,7 @@ Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, c
     if (!node) return tl::unexpected(node.error());
     return cells_of(*node);
   }
+  if (!is_node_or_pool(kind)) return plain_cells(json);
   const auto pool = api::read<objects::Pool>(json, api::Reading::lenient);
   if (!pool) return tl::unexpected(pool.error());
   return cells_of(*pool);

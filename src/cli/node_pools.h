@@ -7,6 +7,10 @@
 
 namespace carve::cli {
 
+inline bool is_node_or_pool(objects::Kind kind) {
+  return kind == objects::Kind::node || kind == objects::Kind::pool;
+}
+
 // Prints the objects of `carve get nodes|pools [NAME]`. `output` is table, wide, json or name.
 void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
                         const std::string& output);

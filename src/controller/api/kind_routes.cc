@@ -1,5 +1,8 @@
 #include "controller/api/kind_routes.h"
 
+#include <algorithm>
+#include <array>
+
 #include "controller/api/event_routes.h"
 #include "controller/api/job_routes.h"
 #include "controller/api/node_routes.h"
@@ -7,14 +10,6 @@
 #include "controller/api/planning.h"
 #include "controller/api/pool_routes.h"
 #include "controller/api/workload_routes.h"
-#include "objects/application.h"
-#include "objects/budget_object.h"
-#include "objects/node_object.h"
-#include "objects/pool_object.h"
-#include "objects/queue_object.h"
-#include "objects/ray_cluster_object.h"
-#include "objects/tariff_object.h"
-#include "wire/api/json_schema.h"
 
 namespace carve::controller {
 namespace {
@@ -51,23 +46,12 @@ constexpr KindWords cluster_words = {
     .change = "Changes the numbers of workers of a Ray cluster with a merge patch.",
     .remove = "Deletes a Ray cluster when its programs have ended."};
 
-// One row per kind, in the order of the enumeration.
-constexpr KindApi table[] = {
-    {.kind = Kind::service,
-     .words = workload_words,
-     .schema = api::schema<objects::Service>,
-     .plan = planned_workload},
-    {.kind = Kind::application,
-     .words = workload_words,
-     .schema = api::schema<objects::Application>,
-     .plan = planned_workload},
-    {.kind = Kind::node,
-     .words = {"a", "node", "nodes"},
-     .schema = api::schema<objects::Node>,
-     .plan = planned_node},
+constexpr KindApi own_rows[] = {
+    {.kind = Kind::service, .words = workload_words, .plan = planned_workload},
+    {.kind = Kind::application, .words = workload_words, .plan = planned_workload},
+    {.kind = Kind::node, .words = {"a", "node", "nodes"}, .plan = planned_node},
     {.kind = Kind::pool,
      .words = {"a", "node pool", "node pools"},
-     .schema = api::schema<objects::Pool>,
      .plan = planned_pool,
      .check_deletion = check_pool_deletion},
     {.kind = Kind::queue,
@@ -75,26 +59,26 @@ constexpr KindApi table[] = {
                .noun = "queue",
                .plural = "queues",
                .remove = "Deletes a queue without unfinished jobs."},
-     .schema = api::schema<objects::Queue>,
      .plan = planned_queue,
      .check_deletion = check_queue_deletion},
-    {.kind = Kind::job, .words = job_words, .schema = api::schema<objects::Job>, .plan = planned_job},
-    {.kind = Kind::tariff,
-     .words = {"a", "tariff", "tariffs"},
-     .schema = api::schema<objects::Tariff>,
-     .plan = operators_object,
-     .check_deletion = always},
-    {.kind = Kind::budget,
-     .words = {"a", "budget", "budgets"},
-     .schema = api::schema<objects::Budget>,
-     .plan = operators_object,
-     .check_deletion = always},
-    {.kind = Kind::ray_cluster,
-     .words = cluster_words,
-     .schema = api::schema<objects::RayCluster>,
-     .plan = planned_job},
+    {.kind = Kind::job, .words = job_words, .plan = planned_job},
+    {.kind = Kind::ray_cluster, .words = cluster_words, .plan = planned_job},
 };
 
+constexpr KindApi plain_api(const objects::KindText& kind) {
+  return {.kind = kind.value,
+          .words = {"a", kind.singular, kind.plural},
+          .plan = operators_object,
+          .check_deletion = always};
+}
+
+// One row per kind, in the order of the enumeration.
+constexpr auto table = [] {
+  std::array<KindApi, std::size(objects::kinds)> out;
+  for (const objects::KindText& kind : objects::kinds) out[static_cast<size_t>(kind.value)] = plain_api(kind);
+  for (const KindApi& row : own_rows) out[static_cast<size_t>(row.kind)] = row;
+  return out;
+}();
 static_assert(objects::has_row_for_each_kind(table));
 
 std::string path_of(std::optional<Kind> kind, std::string_view rest = "") {
@@ -115,6 +99,8 @@ std::string or_usual(std::string_view text, std::string usual) {
 }  // namespace
 
 const KindApi& api_of(Kind kind) { return table[static_cast<size_t>(kind)]; }
+
+bool is_plain(Kind kind) { return std::ranges::find(own_rows, kind, &KindApi::kind) == std::end(own_rows); }
 
 std::vector<Route> object_routes(std::optional<Kind> kind) {
   const KindWords& words = words_of(kind);

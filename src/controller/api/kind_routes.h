@@ -1,5 +1,6 @@
-// The routes of each kind's objects, with one row per kind: how a document is planned, the check before a
-// deletion, and the texts of its routes. The routes that every kind has are generated from the rows.
+// The routes of each kind's objects: how a document is planned, the check before a deletion, and the texts
+// of the routes. A kind without a row of its own is a plain kind: operators change its objects, which are
+// only stored and shown.
 #pragma once
 
 #include <span>
@@ -20,7 +21,6 @@ struct KindWords {
 struct KindApi {
   objects::Kind kind;
   KindWords words;
-  std::string (*schema)();  // JSON Schema of its documents.
   // Returns the object that a document would create or change, or why it is rejected.
   Outcome<Object> (*plan)(const Call&, const Submission&);
   // Null if an object is removed only after its programs have ended. Otherwise an operator can delete it
@@ -29,6 +29,7 @@ struct KindApi {
 };
 
 const KindApi& api_of(objects::Kind);
+bool is_plain(objects::Kind);
 
 // object_routes() returns the routes that list, apply, show, replace, change and delete objects of the kind.
 // The other functions return the routes for an object's events and for the output of its programs. Without a

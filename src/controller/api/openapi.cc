@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "controller/api/kind_routes.h"
+#include "controller/objects/kind_table.h"
 #include "core/invariant.h"
 #include "objects/kind.h"
 #include "objects/object_event.h"
@@ -48,7 +49,7 @@ const std::map<std::string_view, std::string>& schemas() {
         {"TokenRequest", api::schema<api::TokenRequest>()},
         {"UndoRequest", api::schema<objects::UndoRequest>()},
     };
-    for (const objects::KindText& kind : objects::kinds) out.emplace(kind.kind, api_of(kind.value).schema());
+    for (const objects::KindText& kind : objects::kinds) out.emplace(kind.kind, row_of(kind.value).schema());
     return out;
   }();
   return all;

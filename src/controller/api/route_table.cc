@@ -132,10 +132,11 @@ std::vector<Route> all_routes() {
                {"POST", "/v1/parameters", read_job_parameters,
                 "Reads the parameters of a job from their text, in any of the vendor's three forms.",
                 "JobParameters", "text"}});
-  append(out, object_routes(Kind::tariff));
-  append(out, {events_route(Kind::tariff)});
-  append(out, object_routes(Kind::budget));
-  append(out, {events_route(Kind::budget)});
+  for (const objects::KindText& kind : objects::kinds)
+    if (is_plain(kind.value)) {
+      append(out, object_routes(kind.value));
+      append(out, {events_route(kind.value)});
+    }
   append(out, {
                   {"GET", "/v1/bills", get_bill,
                    "Shows the invoice of a period, by default the current month; as CSV if the request "

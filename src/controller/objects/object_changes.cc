@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "controller/objects/job_form.h"
+#include "controller/objects/kind_events.h"
+#include "controller/objects/kind_table.h"
 #include "controller/objects/service_form.h"
 #include "core/invariant.h"
 #include "objects/budget_object.h"
@@ -141,6 +143,8 @@ void add_spec_events(Events& out, const Object& before, const Object& after) {
   if (out.size() == others) out.push_back({changed, fmt::format("generation {}", after.generation)});
 }
 
+}  // namespace
+
 void add_workload_events(Events& out, const Object& before, const Object& after) {
   if (before.spec != after.spec) add_spec_events(out, before, after);
   if (after.is_ending && !before.is_ending) out.push_back({deleting, "its replicas are stopped"});
@@ -148,6 +152,8 @@ void add_workload_events(Events& out, const Object& before, const Object& after)
     add_status_events(out, before.status.as<objects::ServiceStatus>(),
                       after.status.as<objects::ServiceStatus>());
 }
+
+namespace {
 
 // Returns "KEY: A -> B, KEY2: (none) -> C" for the labels that differ.
 std::string label_changes(const std::map<std::string, std::string>& before,
@@ -217,6 +223,8 @@ void add_node_status_events(Events& out, const Object& node, const objects::Node
   add_device_events(out, before, after);
 }
 
+}  // namespace
+
 void add_node_events(Events& out, const Object& before, const Object& after) {
   if (before.spec != after.spec)
     add_node_spec_events(out, before.spec.as<objects::NodeSpec>(), after.spec.as<objects::NodeSpec>());
@@ -225,6 +233,8 @@ void add_node_events(Events& out, const Object& before, const Object& after) {
                            after.status.as<objects::NodeStatus>());
 }
 
+namespace {
+
 std::string drift_text(const std::vector<objects::PoolDrift>& drift) {
   std::string out;
   for (const objects::PoolDrift& d : drift)
@@ -232,6 +242,8 @@ std::string drift_text(const std::vector<objects::PoolDrift>& drift) {
                        d.node_value, d.pool_value);
   return out;
 }
+
+}  // namespace
 
 void add_pool_events(Events& out, const Object& before, const Object& after) {
   if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
@@ -256,6 +268,8 @@ void add_budget_events(Events& out, const Object& before, const Object& after) {
                                                now.holds ? "; new jobs of its account wait" : "")});
 }
 
+namespace {
+
 // Returns the event of a job's end, or no value for another phase.
 std::optional<objects::EventReason> end_reason(const Word<JobPhase>& phase) {
   if (phase == JobPhase::succeeded) return job_succeeded;
@@ -276,6 +290,8 @@ std::string scaling_text(const Object& before, const Object& after) {
                          now[i].replicas);
   return out;
 }
+
+}  // namespace
 
 void add_job_events(Events& out, const Object& before, const Object& after) {
   if (after.key.kind == Kind::ray_cluster) {
@@ -304,10 +320,6 @@ void add_job_events(Events& out, const Object& before, const Object& after) {
   if (const auto reason = end_reason(now.phase)) out.push_back({*reason, now.reason});
 }
 
-}  // namespace
-
-namespace {
-
 void add_generation_event(Events& out, const Object& before, const Object& after) {
   if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
 }
@@ -325,38 +337,10 @@ std::string made_node(const Object&) { return "from the controller's command lin
 
 std::string made_pool(const Object&) { return "node pool"; }
 
-constexpr const char *by_a_user = "by a user", *programs_ended = "its programs have ended",
-                     *replicas_ended = "its replicas have ended";
-
-struct KindEvents {
-  Kind kind;
-  std::string (*made)(const Object&);  // Message of a new object's event; null to use the kind's name.
-  void (*add_changes)(Events&, const Object& before, const Object& after);
-  const char* deleted;  // Message of a deleted object's event.
-};
-
-// The rows are in the order of the enumeration.
-constexpr KindEvents kind_events[] = {
-    {Kind::service, made_workload, add_workload_events, replicas_ended},
-    {Kind::application, made_workload, add_workload_events, replicas_ended},
-    {Kind::node, made_node, add_node_events, by_a_user},
-    {Kind::pool, made_pool, add_pool_events, by_a_user},
-    {Kind::queue, nullptr, add_generation_event, by_a_user},
-    {Kind::job, made_job, add_job_events, programs_ended},
-    {Kind::tariff, nullptr, add_generation_event, by_a_user},
-    {Kind::budget, nullptr, add_budget_events, by_a_user},
-    {Kind::ray_cluster, made_job, add_job_events, programs_ended},
-};
-static_assert(std::size(kind_events) == std::size(objects::kinds));
-
-const KindEvents& events_of(const Object& object) {
-  const KindEvents& row = kind_events[static_cast<size_t>(object.key.kind)];
-  invariant(row.kind == object.key.kind, "the rows are in the order of the enumeration");
-  return row;
-}
+namespace {
 
 std::string made_text(const Object& object) {
-  if (const auto made = events_of(object).made) return made(object);
+  if (const auto made = row_of(object.key.kind).made) return made(object);
   return std::string(objects::text_of(object.key.kind).singular);
 }
 
@@ -374,12 +358,12 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
   Events out;
   if (before.labels != after.labels)
     out.push_back({labels_changed, label_changes(before.labels, after.labels)});
-  events_of(after).add_changes(out, before, after);
+  row_of(after.key.kind).add_changes(out, before, after);
   return out;
 }
 
 std::vector<ChangeEvent> events_of_deleted(const Object& before) {
-  return {{deleted, events_of(before).deleted}};
+  return {{deleted, row_of(before.key.kind).deleted}};
 }
 
 }  // namespace carve::controller

@@ -1,5 +1,6 @@
 #include "controller/objects/stored_check.h"
 
+#include "controller/objects/kind_table.h"
 #include "dialects/application/application_terms.h"
 #include "objects/application.h"
 #include "objects/rules/service_terms.h"
@@ -8,9 +9,12 @@
 #include "wire/api/json.h"
 
 namespace carve::controller {
-namespace {
 
-bool is_application(const Object& object) {
+bool is_valid_service(const Object& object) {
+  return objects::terms_of(object.spec.as<objects::ServiceSpec>()).has_value();
+}
+
+bool is_valid_application(const Object& object) {
   const auto service = dialects::service_of({.api_version = std::string(objects::api_version),
                                              .kind = "Application",
                                              .metadata = metadata_of(object),
@@ -20,20 +24,13 @@ bool is_application(const Object& object) {
   return service && objects::terms_of(service->spec);
 }
 
-// Returns whether the spec passes the rules that its later readers rely on.
-bool has_valid_spec(const Object& object) {
-  switch (object.key.kind) {
-    case objects::Kind::service: return objects::terms_of(object.spec.as<objects::ServiceSpec>()).has_value();
-    case objects::Kind::application: return is_application(object);
-    case objects::Kind::tariff: return objects::tariff_of(object.spec.as<objects::TariffSpec>()).has_value();
-    default: return true;
-  }
+bool is_valid_tariff(const Object& object) {
+  return objects::tariff_of(object.spec.as<objects::TariffSpec>()).has_value();
 }
 
-}  // namespace
-
 Outcome<void> check_stored(const Object& object) {
-  if (object.spec.is_readable() && has_valid_spec(object)) return {};
+  const auto has_valid_spec = row_of(object.key.kind).has_valid_spec;
+  if (object.spec.is_readable() && (has_valid_spec == nullptr || has_valid_spec(object))) return {};
   return failure(FailureKind::failed_precondition, "the spec of {} is not valid", text(object.key));
 }
 

@@ -9,6 +9,10 @@ namespace carve::controller {
 
 // Fails with failed_precondition if the stored object cannot have been written by this program.
 Outcome<void> check_stored(const Object&);
+// Return whether the spec passes the rules that its later readers rely on.
+bool is_valid_service(const Object&);
+bool is_valid_application(const Object&);
+bool is_valid_tariff(const Object&);
 // Checks a stored revision, which is the spec of a service, in the same way.
 Outcome<void> check_stored_revision(const std::string& uid, const std::string& spec);
 

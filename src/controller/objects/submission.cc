@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "controller/objects/document_readers.h"
+#include "controller/objects/kind_table.h"
 #include "dialects/explain/translation.h"
 #include "dialects/foreign_files.h"
 #include "dialects/label_synonyms.h"
@@ -10,13 +12,7 @@
 #include "dialects/pod/manifest.h"
 #include "dialects/pod/pod_json.h"
 #include "objects/node_object.h"
-#include "objects/rules/cluster_check.h"
-#include "objects/rules/job_check.h"
-#include "objects/rules/pool_check.h"
-#include "objects/rules/queue_check.h"
 #include "objects/rules/service_terms.h"
-#include "objects/tariff/budget_check.h"
-#include "objects/tariff/tariff_check.h"
 #include "wire/api/json.h"
 #include "wire/api/json_value.h"
 #include "yaml/documents.h"
@@ -36,6 +32,8 @@ Submission of_service(objects::Service service, std::vector<std::string> warning
           .warnings = std::move(warnings)};
 }
 
+}  // namespace
+
 Read read_service(const std::string& text, const SubmissionContext&) {
   auto [service, wrong] = api::read_partly<objects::Service>(text, api::Reading::strict);
   if (FieldErrors errors = api::joined(std::move(wrong), objects::check(service)); !errors.empty())
@@ -53,18 +51,6 @@ Read read_application(const std::string& text, const SubmissionContext& context)
                     .spec = application.spec,
                     .form = std::move(service->spec),
                     .warnings = std::move(service->warnings)};
-}
-
-// Parses a document of a kind that has its own parser and no warnings.
-template <objects::Kind kind, auto reader>
-Read read_plain(const std::string& text, const SubmissionContext&) {
-  auto document = reader(text);
-  if (!document) return tl::unexpected(std::move(document.error()));
-  return Submission{.kind = kind,
-                    .metadata = std::move(document->metadata),
-                    .spec = std::move(document->spec),
-                    .form = {},
-                    .warnings = {}};
 }
 
 Read read_node(const std::string& text, const SubmissionContext&) {
@@ -92,6 +78,8 @@ Read read_node(const std::string& text, const SubmissionContext&) {
       .pool = spec.pool, .instance_type = spec.instance_type, .schedulable = spec.schedulable};
   return out;
 }
+
+namespace {
 
 // Renames the fields in errors to those of the user's document.
 FieldErrors in_users_words(FieldErrors errors, std::span<const std::string_view> dialects_of_text,
@@ -128,7 +116,7 @@ void keep_written(const std::string& written, Submission& submission) {
   submission.spec = submission.form;
 }
 
-using Reader = Read (*)(const std::string&, const SubmissionContext&);
+using Reader = DocumentReader;
 
 // Returns a top-level text field of the JSON document, or an empty string if it is missing.
 std::string top_text(const std::string& text, const char* field) {
@@ -162,27 +150,14 @@ Read refuse_version(const std::string& text, const SubmissionContext&) {
                               kind_in(text), objects::api_version)}});
 }
 
-using objects::Kind;
-constexpr std::pair<Kind, Reader> readers[] = {
-    {Kind::service, read_service},
-    {Kind::application, read_application},
-    {Kind::node, read_node},
-    {Kind::pool, read_plain<Kind::pool, objects::read_pool>},
-    {Kind::queue, read_plain<Kind::queue, objects::read_queue>},
-    {Kind::job, read_plain<Kind::job, objects::read_job>},
-    {Kind::tariff, read_plain<Kind::tariff, objects::read_tariff>},
-    {Kind::budget, read_plain<Kind::budget, objects::read_budget>},
-    {Kind::ray_cluster, read_plain<Kind::ray_cluster, objects::read_ray_cluster>},
-};
-static_assert(std::size(readers) == std::size(objects::kinds));
-
 // Returns the reader for the kind of a document in Carve's own form.
 Reader reader_of_kind(const std::string& text) {
   const std::string kind = kind_in(text);
-  for (const auto& [value, reader] : readers) {
-    if (objects::text_of(value).kind != kind) continue;
-    const bool checks_version =
-        reader == read_service || reader == read_application;  // These two check it with their other fields.
+  for (const objects::KindText& one : objects::kinds) {
+    if (one.kind != kind) continue;
+    const Reader reader = row_of(one.value).read_document;
+    // These two check the version with their other fields.
+    const bool checks_version = reader == read_service || reader == read_application;
     return checks_version || top_text(text, "apiVersion") == objects::api_version ? reader : refuse_version;
   }
   return refuse_kind;

@@ -40,6 +40,10 @@ struct Submission {
   std::vector<std::string> warnings;
 };
 
+// Reads one document, or returns every error.
+using DocumentReader = Result<Submission, api::FieldErrors> (*)(const std::string& text,
+                                                                const SubmissionContext&);
+
 // Parses all documents of the text, in JSON or YAML. `dialect` is one of `dialects`.
 Result<std::vector<Submission>, api::FieldErrors> read_submissions(std::string_view text,
                                                                    std::string_view dialect,
