@@ -4,6 +4,7 @@
 #pragma once
 
 #include "objects/service_object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -42,3 +43,6 @@ struct Application {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::ApplicationSpec)
+CARVE_DECLARE_DOCUMENT(objects::Application)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "objects/object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -33,3 +34,7 @@ struct Budget {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::BudgetSpec)
+CARVE_DECLARE_DOCUMENT(objects::BudgetStatus)
+CARVE_DECLARE_DOCUMENT(objects::Budget)

@@ -4,6 +4,7 @@
 
 #include "core/job_words.h"
 #include "objects/service_object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -81,3 +82,7 @@ struct Job {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::JobSpec)
+CARVE_DECLARE_DOCUMENT(objects::JobStatus)
+CARVE_DECLARE_DOCUMENT(objects::Job)

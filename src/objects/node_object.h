@@ -10,6 +10,7 @@
 #include "core/reachability.h"
 #include "core/word.h"
 #include "objects/object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -144,3 +145,11 @@ struct NodeList {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::NodeSpec)
+CARVE_DECLARE_DOCUMENT(objects::NodeStatus)
+CARVE_DECLARE_DOCUMENT(objects::Node)
+CARVE_DECLARE_DOCUMENT(objects::NodeDocument)
+CARVE_DECLARE_DOCUMENT(objects::NodePatchSpec)
+CARVE_DECLARE_DOCUMENT(objects::NodePatch)
+CARVE_DECLARE_DOCUMENT(objects::NodeList)

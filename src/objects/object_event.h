@@ -4,6 +4,7 @@
 
 #include "core/word.h"
 #include "objects/object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -168,3 +169,5 @@ struct ObjectEventList {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::ObjectEventList)

@@ -4,6 +4,7 @@
 #include "core/pool_words.h"
 #include "core/word.h"
 #include "objects/object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -66,3 +67,8 @@ struct PoolList {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::PoolSpec)
+CARVE_DECLARE_DOCUMENT(objects::Slicing)
+CARVE_DECLARE_DOCUMENT(objects::PoolStatus)
+CARVE_DECLARE_DOCUMENT(objects::Pool)

@@ -6,6 +6,7 @@
 #include "core/pool_words.h"
 #include "core/word.h"
 #include "objects/object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -47,3 +48,7 @@ struct Queue {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::QueueSpec)
+CARVE_DECLARE_DOCUMENT(objects::QueueStatus)
+CARVE_DECLARE_DOCUMENT(objects::Queue)

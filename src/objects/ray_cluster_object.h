@@ -3,6 +3,7 @@
 #pragma once
 
 #include "objects/job_object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -32,3 +33,6 @@ struct RayCluster {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::RayClusterSpec)
+CARVE_DECLARE_DOCUMENT(objects::RayCluster)

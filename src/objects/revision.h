@@ -2,6 +2,7 @@
 #pragma once
 
 #include "objects/service_object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -23,3 +24,6 @@ struct UndoRequest {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::RevisionList)
+CARVE_DECLARE_DOCUMENT(objects::UndoRequest)

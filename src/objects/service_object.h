@@ -8,6 +8,7 @@
 #include "objects/autoscale_metric.h"
 #include "objects/object.h"
 #include "objects/states.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -146,3 +147,7 @@ struct Service {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::ServiceSpec)
+CARVE_DECLARE_DOCUMENT(objects::ServiceStatus)
+CARVE_DECLARE_DOCUMENT(objects::Service)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "objects/object.h"
+#include "wire/api/json.h"
 
 namespace carve::objects {
 
@@ -28,3 +29,6 @@ struct Tariff {
 };
 
 }  // namespace carve::objects
+
+CARVE_DECLARE_DOCUMENT(objects::TariffSpec)
+CARVE_DECLARE_DOCUMENT(objects::Tariff)

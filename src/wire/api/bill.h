@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <vector>
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -68,3 +69,6 @@ struct Bill {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::BillLine)
+CARVE_DECLARE_DOCUMENT(api::Bill)

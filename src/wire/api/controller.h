@@ -9,6 +9,7 @@
 
 #include "core/enforcement.h"
 #include "core/reachability.h"
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -103,3 +104,12 @@ struct AppliedList {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::ControllerVersion)
+CARVE_DECLARE_DOCUMENT(api::TokenRequest)
+CARVE_DECLARE_DOCUMENT(api::TokenMade)
+CARVE_DECLARE_DOCUMENT(api::TokenList)
+CARVE_DECLARE_DOCUMENT(api::EasChanges)
+CARVE_DECLARE_DOCUMENT(api::Rendered)
+CARVE_DECLARE_DOCUMENT(api::JobParameters)
+CARVE_DECLARE_DOCUMENT(api::AppliedList)

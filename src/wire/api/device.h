@@ -6,6 +6,7 @@
 #include "core/device_readings.h"
 #include "core/enforcement.h"
 #include "core/xid.h"
+#include "wire/api/json.h"
 #include "wire/api/node.h"
 
 namespace carve::api {
@@ -58,3 +59,5 @@ struct DeviceList {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::DeviceList)

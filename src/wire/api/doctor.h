@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/enforcement.h"
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -23,3 +24,6 @@ struct Diagnosis {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::Check)
+CARVE_DECLARE_DOCUMENT(api::Diagnosis)

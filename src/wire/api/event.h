@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -20,3 +21,6 @@ struct EventList {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::Event)
+CARVE_DECLARE_DOCUMENT(api::EventList)

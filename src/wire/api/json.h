@@ -334,3 +334,20 @@ std::string write(const T& document, int indent = -1) {
 }
 
 }  // namespace carve::api
+
+// The functions of a document take the compiler up to a second. A document that several files read or write
+// is declared at the end of its header and defined in one source file:
+//
+//   CARVE_DECLARE_DOCUMENT(api::Slice)
+//   CARVE_DEFINE_DOCUMENT(api::Slice)
+#define CARVE_DOCUMENT_FUNCTIONS(PREFIX, T)                                                         \
+  namespace carve::api {                                                                            \
+  PREFIX template void detail::write<T>(Json&, const T&);                                           \
+  PREFIX template void detail::read<T>(const Json&, T&, Reading, const std::string&, FieldErrors&); \
+  PREFIX template PartlyRead<T> read_partly<T>(std::string_view, Reading);                          \
+  PREFIX template Result<T, FieldErrors> read_all<T>(std::string_view, Reading);                    \
+  PREFIX template Result<T, std::string> read<T>(std::string_view, Reading);                        \
+  PREFIX template std::string write<T>(const T&, int);                                              \
+  }
+#define CARVE_DECLARE_DOCUMENT(T) CARVE_DOCUMENT_FUNCTIONS(extern, carve::T)
+#define CARVE_DEFINE_DOCUMENT(T) CARVE_DOCUMENT_FUNCTIONS(, carve::T)

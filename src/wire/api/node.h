@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/slice.h"
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -65,3 +66,8 @@ struct NodeChange {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::Version)
+CARVE_DECLARE_DOCUMENT(api::ProcessSlice)
+CARVE_DECLARE_DOCUMENT(api::Node)
+CARVE_DECLARE_DOCUMENT(api::NodeChange)

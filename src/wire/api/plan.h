@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -39,3 +40,6 @@ struct ConsolidationPlan {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::Explanation)
+CARVE_DECLARE_DOCUMENT(api::ConsolidationPlan)

@@ -9,6 +9,7 @@
 
 #include "core/failure.h"
 #include "wire/api/field_error.h"
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -32,3 +33,6 @@ inline Problem problem_of(FailureKind kind, std::string detail) {
 struct Nothing {};
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::Problem)
+CARVE_DECLARE_DOCUMENT(api::Nothing)

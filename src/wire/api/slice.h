@@ -8,6 +8,7 @@
 #include "core/violation.h"
 #include "core/xid.h"
 #include "wire/api/event.h"
+#include "wire/api/json.h"
 
 namespace carve::api {
 
@@ -187,3 +188,13 @@ struct ContainerStarted {
 };
 
 }  // namespace carve::api
+
+CARVE_DECLARE_DOCUMENT(api::SliceRequest)
+CARVE_DECLARE_DOCUMENT(api::SliceChange)
+CARVE_DECLARE_DOCUMENT(api::Slice)
+CARVE_DECLARE_DOCUMENT(api::SliceList)
+CARVE_DECLARE_DOCUMENT(api::EnterRequest)
+CARVE_DECLARE_DOCUMENT(api::Entered)
+CARVE_DECLARE_DOCUMENT(api::ContainerMount)
+CARVE_DECLARE_DOCUMENT(api::SlotFiles)
+CARVE_DECLARE_DOCUMENT(api::ContainerStarted)
