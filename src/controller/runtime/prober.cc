@@ -23,6 +23,16 @@ namespace {
 
 constexpr size_t status_line_bytes = 12;  // "HTTP/1.1 200"
 constexpr int idle_poll_ms = 1000;
+constexpr size_t max_leftover_bytes = 64 << 10;  // Of a response.
+constexpr size_t max_leftovers = 256;
+
+// A connection whose response has been evaluated. The rest of the response is read, because closing a socket
+// with unread bytes resets the connection, which many servers log as an error.
+struct Leftover {
+  os::Fd socket;
+  int64_t deadline_ns = 0;
+  size_t bytes_left = max_leftover_bytes;
+};
 
 // One probe in progress.
 struct Attempt {
@@ -65,12 +75,14 @@ struct Prober::Shared {
   bool stops GUARDED_BY(mutex) = false;
   const os::Wakeup wakeup;
 
-  PortOwners owners;  // Used only by the thread.
+  PortOwners owners;                // Used only by the thread.
+  std::vector<Leftover> leftovers;  // Used only by the thread.
 
   void run() EXCLUDES(mutex);
   void verify() EXCLUDES(mutex);
   int64_t begin_due(int64_t now) REQUIRES(mutex);
   void advance(Probe& probe, short events) REQUIRES(mutex);
+  void read_leftovers(const std::vector<int>& readable);
   static void end(Probe& probe, bool success);
 };
 
@@ -148,7 +160,25 @@ void Prober::Shared::advance(Probe& probe, short events) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return end(probe, false);
   attempt.received.append(bytes, static_cast<size_t>(got));
-  if (const auto success = http_success(attempt.received)) end(probe, *success);
+  if (const auto success = http_success(attempt.received)) {
+    if (leftovers.size() < max_leftovers)
+      leftovers.push_back({.socket = std::move(attempt.socket), .deadline_ns = attempt.deadline_ns});
+    end(probe, *success);
+  }
+}
+
+// Reads from the sockets of `readable` and closes those whose response is complete, too long or late.
+void Prober::Shared::read_leftovers(const std::vector<int>& readable) {
+  char bytes[4096];
+  const int64_t now = os::monotonic_ns();
+  std::erase_if(leftovers, [&](Leftover& one) {
+    if (one.deadline_ns <= now) return true;
+    if (std::ranges::find(readable, one.socket.get()) == readable.end()) return false;
+    const ssize_t got = recv(one.socket.get(), bytes, sizeof bytes, 0);
+    if (got < 0) return errno != EAGAIN && errno != EINTR;
+    one.bytes_left -= std::min(one.bytes_left, static_cast<size_t>(got));
+    return got == 0 || one.bytes_left == 0;
+  });
 }
 
 void Prober::Shared::run() {
@@ -167,10 +197,18 @@ void Prober::Shared::run() {
           names.push_back(name);
         }
     }
+    for (const Leftover& one : leftovers) {
+      polled.push_back({one.socket.get(), POLLIN, 0});
+      next = std::min(next, one.deadline_ns);
+    }
     polled.push_back({wakeup.fd(), POLLIN, 0});
     const int64_t wait_ms = (next - os::monotonic_ns()) / os::millisecond + 1;
     poll(polled.data(), polled.size(), static_cast<int>(std::clamp<int64_t>(wait_ms, 1, idle_poll_ms)));
     if (polled.back().revents != 0) wakeup.take();
+    std::vector<int> readable;
+    for (size_t i = names.size(); i + 1 < polled.size(); ++i)
+      if (polled[i].revents != 0) readable.push_back(polled[i].fd);
+    read_leftovers(readable);
     {
       const os::MutexLock lock(mutex);
       for (size_t i = 0; i < names.size(); ++i) {

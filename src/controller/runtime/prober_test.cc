@@ -16,22 +16,30 @@
 namespace carve::controller {
 namespace {
 
-// A listener that answers each connection with fixed bytes and then closes it or leaves it open.
-class Answering {
- public:
-  Answering(std::string answer, bool closes) : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+// A socket that listens on a free port of 127.0.0.1.
+struct Listener {
+  Listener() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof at;
-    bind(listener_.get(), reinterpret_cast<sockaddr*>(&at), size);
-    listen(listener_.get(), 16);
-    getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&at), &size);
+    bind(socket.get(), reinterpret_cast<sockaddr*>(&at), size);
+    listen(socket.get(), 16);
+    getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &size);
     port = ntohs(at.sin_port);
+  }
+  os::Fd socket;
+  uint32_t port = 0;
+};
+
+// A listener that answers each connection with fixed bytes and then closes it or leaves it open.
+class Answering {
+ public:
+  Answering(std::string answer, bool closes) {
     thread_ = std::thread([this, answer = std::move(answer), closes] {
       std::vector<os::Fd> open;
       for (;;) {
-        os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        os::Fd fd(accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!fd) return;
         send(fd.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
         if (!closes) open.push_back(std::move(fd));
@@ -39,14 +47,16 @@ class Answering {
     });
   }
   ~Answering() {
-    shutdown(listener_.get(), SHUT_RDWR);
+    shutdown(listener_.socket.get(), SHUT_RDWR);
     thread_.join();
   }
-  uint32_t port = 0;
 
  private:
-  os::Fd listener_;
+  Listener listener_;
   std::thread thread_;
+
+ public:
+  const uint32_t port = listener_.port;
 };
 
 // A process that does not listen on any port.
@@ -83,6 +93,15 @@ std::optional<ProbeResult> probed(uint32_t port, const std::string& path, const 
 std::optional<bool> result(uint32_t port, const std::string& path) {
   const auto seen = probed(port, path, os::stat_of(getpid())->id);
   return seen ? std::optional(seen->is_success) : std::nullopt;
+}
+
+// Probes once: the next probe is due in an hour.
+ProbeTarget one_probe_of(uint32_t port) {
+  return {.port = port,
+          .path = "/healthz",
+          .period_ns = 3600 * os::second,
+          .timeout_ns = 600 * os::second,
+          .supervisor = os::stat_of(getpid())->id};
 }
 
 TEST(Prober, fails_and_names_the_listener_if_another_program_listens) {
@@ -123,6 +142,36 @@ TEST(Prober, succeeds_with_a_get_only_on_2xx_and_3xx) {
   EXPECT_EQ(result(Answering("HTTP/1.1 204 No Content\r\n\r\n", false).port, "/healthz"), true);
   EXPECT_EQ(result(Answering("HTTP/1.0 302 Found\r\n", false).port, "/healthz"), true);
   EXPECT_EQ(result(Answering("HTTP/1.1 503 no\r\n\r\n", false).port, "/healthz"), false);
+}
+
+TEST(Prober, reads_the_whole_response_and_does_not_reset_the_connection) {
+  const Listener listener;
+  Prober prober;
+  const ProbeTarget target = one_probe_of(listener.port);
+  EXPECT_EQ(prober.probe("a", target), std::nullopt);
+  const os::Fd fd(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(fd);
+  char request[1024];
+  ASSERT_GT(recv(fd.get(), request, sizeof request, 0), 0);
+  const std::string head = "HTTP/1.1 200 OK\r\n\r\n", body(20'000, 'x');
+  ASSERT_EQ(send(fd.get(), head.data(), head.size(), MSG_NOSIGNAL), static_cast<ssize_t>(head.size()));
+  while (!prober.probe("a", target)) usleep(1000);  // The status line is enough for a result.
+  ASSERT_EQ(send(fd.get(), body.data(), body.size(), MSG_NOSIGNAL), static_cast<ssize_t>(body.size()));
+  ASSERT_EQ(shutdown(fd.get(), SHUT_WR), 0);
+  EXPECT_EQ(recv(fd.get(), request, sizeof request, 0), 0) << strerror(errno);
+}
+
+TEST(Prober, closes_a_response_that_does_not_end) {
+  const Listener listener;
+  Prober prober;
+  const ProbeTarget target = one_probe_of(listener.port);
+  EXPECT_EQ(prober.probe("a", target), std::nullopt);
+  const os::Fd fd(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(fd);
+  const std::string head = "HTTP/1.1 200 OK\r\n\r\n", more(4096, 'x');
+  ASSERT_GT(send(fd.get(), head.data(), head.size(), MSG_NOSIGNAL), 0);
+  while (send(fd.get(), more.data(), more.size(), MSG_NOSIGNAL) > 0)
+    continue;  // Ends when the prober closes.
 }
 
 TEST(Prober, fails_on_no_response_garbage_and_a_closed_connection) {
