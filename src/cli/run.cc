@@ -111,6 +111,8 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     return fail(
         "no program is given; add it after --, as in carve run --memory 2GiB -- PROGRAM [ARGUMENT...]");
   std::chrono::seconds patience{0};
+  if (options.wait == "forever" && parse_wait(program.front()))
+    return fail(fmt::format("--wait takes its limit after '=': --wait={}", program.front()));
   if (options.wait == "forever") {
     patience = std::chrono::hours(24 * 365);
   } else if (!options.wait.empty()) {

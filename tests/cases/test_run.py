@@ -167,6 +167,11 @@ def test_waiting_for_a_slice_that_can_never_fit_is_rejected(world):
         assert done.returncode == 125 and "request at most" in done.stderr and "waiting" not in done.stderr, done.stderr
 
 
+def test_a_limit_of_waiting_without_an_equals_sign_is_rejected(world):
+    done = world.carve("run", "--memory", "1GiB", "--wait", "10m", "--", "true")
+    assert (done.returncode, done.stderr) == (125, "carve: --wait takes its limit after '=': --wait=10m\n")
+
+
 def test_waiting_ends_when_there_is_room(world):
     world.begin("run", "--memory", "20GiB", "--devices", "2", "--name", "first", "--", "sleep", "2")
     assert until(lambda: "first" in world.slices())
