@@ -149,7 +149,8 @@ void add_get(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("get", "List objects of the controller");
   auto options = std::make_shared<GetOptions>();
   verb->add_option("KIND", options->words, "services, or service/NAME, or service NAME")->required();
-  verb->add_option("-n,--namespace", options->name_space, "A namespace [all; for one object: default]");
+  verb->add_option("-n,--namespace", options->name_space,
+                   "Namespace of the objects [all namespaces; default if an object is named]");
   verb->add_flag("-A,--all-namespaces", options->all_namespaces, "All namespaces, which is the default");
   verb->add_option("-l,--selector", options->selector,
                    "Labels of the objects: app=web,tier!=cache,zone in (a,b),!debug");

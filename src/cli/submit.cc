@@ -185,7 +185,7 @@ void add_submit(CLI::App& app, Context& context) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--params", options->parameter_file,
-                   "File of parameters, one per line, as 'key': 'value' or key=value, or as set key = value;")
+                   "File with one parameter per line, as KEY=VALUE, 'KEY': 'VALUE' or set KEY = VALUE")
       ->type_name("FILE");
   verb->add_option("--workers", spec.workers, "Workers of Ray, 1 to 1024")->capture_default_str();
   verb->add_option("--tasks", spec.tasks, "Tasks of a custom job, 1 to 1024")->capture_default_str();

@@ -59,7 +59,9 @@ void KnownNodes::poll() {
 void KnownNodes::poll_all() {
   node_sync_.turn(os::utc_ns());
   for (const Node& node : nodes_)
-    if (!begin_poll(node)) os::log::debug("node {}: the last poll is under way", node.known.record().name);
+    if (!begin_poll(node))
+      os::log::debug("node {}: poll skipped; the previous poll is still in progress",
+                     node.known.record().name);
 }
 
 void KnownNodes::take(Node& node, const Poll& poll) {

@@ -20,7 +20,7 @@ struct TurnIntervals {
   int64_t min_ns = 10 * os::millisecond;
   int64_t max_ns = os::second;
   int64_t max_busy_ns = 100 * os::millisecond;  // While a job runs.
-  // Interval of the first turns after a program's end, because the supervisor writes the end slightly later.
+  // Used for the first turns after a program exits: the supervisor records the exit slightly later.
   int64_t after_end_ns = 10 * os::millisecond;
 };
 

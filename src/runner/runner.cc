@@ -201,7 +201,7 @@ int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
     if ((pid < 0 && errno == ECHILD) || is_over) return result;
     if (ended && !told) {
       run.say(fmt::format(
-          "the program ended, and its descendants still use slice {0}; 'carve stop {0}' ends them",
+          "the program ended, but its descendants still use slice {0}; 'carve stop {0}' ends them",
           run.slice));
       told = true;
     }
@@ -264,7 +264,8 @@ int run(const Run& run) {
   }
   to_parent.reset();
   if (run.started) run.started(child);
-  if (write(to_child.get(), "", 1) != 1) run.say("the program's process was killed before it was executed");
+  if (write(to_child.get(), "", 1) != 1)
+    run.say(fmt::format("cannot start the program: {}", strerror(errno)));
   to_child.reset();
   from_parent.reset();  // Kept until now, because writing to a pipe without a reader would end this process.
 

@@ -54,7 +54,7 @@ unsigned Autoscaler::stabilised(unsigned recommended, Ns now) {
 
 AutoscaleDecision Autoscaler::decide(const AutoscaleTerms& terms, const AutoscaleInput& in, Ns now) {
   invariant(terms.min >= 1, "a service that scales has a replica");
-  invariant(terms.min <= terms.max, "the least number is at most the largest");
+  invariant(terms.min <= terms.max, "min must not exceed max");
   invariant(terms.target >= 1, "a target is positive");
   AutoscaleDecision out;
   if (!in.load_milli || in.ready == 0) {

@@ -67,7 +67,7 @@ TEST(Service, goes_through_start_crash_update_and_stop) {
             "7: complete 1\n");
   EXPECT_EQ(status(service, machines.observed, 20 * second_ns).phase, ServicePhase::running);
 
-  // The program of replica 1 ends twice, with delays of 1 s and then 2 s.
+  // The program of replica 1 exits twice and is restarted after 1 s, then after 2 s.
   machines.exit(*machines.find({1, 1}), 20 * second_ns);
   EXPECT_EQ(status(service, machines.observed, 20 * second_ns).crash_looping, 1u);
   EXPECT_EQ(status(service, machines.observed, 20 * second_ns).phase, ServicePhase::waiting);

@@ -172,10 +172,9 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
     return refuse(api::FieldErrors{
         {.field = "spec.engineHome",
          .value = "",
-         .message =
-             is_spark
-                 ? "spec.engineHome: is required: the folder of Spark, such as /opt/spark"
-                 : "spec.engineHome: is required: the folder of the program ray, such as /opt/ray/bin"}});
+         .message = is_spark ? "spec.engineHome: is required; set it to Spark's folder, such as /opt/spark"
+                             : "spec.engineHome: is required; set it to the folder of the program ray, such "
+                               "as /opt/ray/bin"}});
   }
   return refused_size(call, *job);
 }
@@ -203,8 +202,8 @@ Outcome<Object> planned_change(const Call& call, const Object& present, const Su
   if (present.spec == submission.spec) return out;
   const auto cluster = submitted(call, submission);
   if (!cluster)
-    return failure(FailureKind::failed_precondition, "the queue of {} has changed; apply it again",
-                   text(present.key));
+    return failure(FailureKind::failed_precondition,
+                   "the queue of {} changed during the request; apply the document again", text(present.key));
   auto status = present.status.as<objects::JobStatus>();
   set_slices(status, *cluster);
   status.warnings = warnings_of(*cluster);

@@ -288,9 +288,9 @@ TEST_F(JobRoutes, documents_of_one_request_may_refer_to_each_other) {
 
 TEST_F(JobRoutes, an_engine_must_have_its_home_folder) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"spark")")),
-              HasSubstr("spec.engineHome: is required: the folder of Spark, such as /opt/spark"));
+              HasSubstr("spec.engineHome: is required; set it to Spark's folder, such as /opt/spark"));
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"ray")")),
-              HasSubstr("spec.engineHome: is required: the folder of the program ray"));
+              HasSubstr("spec.engineHome: is required; set it to the folder of the program ray"));
   ask(200, "POST", "/v1/render", job("a", R"(,"engine":"ray")"));
   EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a", R"(,"engine":"spark","engineHome":"/spark")")),
               HasSubstr("created"));

@@ -261,7 +261,7 @@ TEST_F(LauncherTest, kills_a_supervisor_that_hangs_if_its_program_has_no_process
   EXPECT_TRUE(is_soon([&] { return seen().phase() == runner::ProgramPhase::lost; }));
 }
 
-TEST_F(LauncherTest, ends_a_supervisor_that_has_executed_no_program_with_sigterm) {
+TEST_F(LauncherTest, ends_a_supervisor_by_sigterm_if_it_has_not_executed_its_program) {
   LaunchRequest waiting = request("echo up; exec sleep 600");
   waiting.supervise.slice = "s";
   waiting.supervise.agent_socket = state / "no-agent";  // The supervisor waits for the agent.

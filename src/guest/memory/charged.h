@@ -13,8 +13,8 @@
 namespace carve::guest {
 
 // Returns the bytes that cuMemAlloc takes for a request of this size. Up to 1 MiB, it suballocates multiples
-// of 512 bytes from blocks of 2 MiB; above that, it takes whole blocks. The unused rest of a suballocated
-// block is growth that the agent finds.
+// of 512 bytes from blocks of 2 MiB; above that, it takes whole blocks. The agent detects the unused
+// rest of a suballocated block and charges it as growth (node/reconcile/growth.h).
 constexpr Bytes charge_of(Bytes asked) { return rounded_up(asked, asked <= 1_MiB ? 512_B : 2_MiB); }
 
 // Records what a successful call took. Returns false and charges nothing if there is no memory for the

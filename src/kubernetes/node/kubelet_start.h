@@ -40,7 +40,7 @@ class ApiSide {
           std::optional<MetricsListener>);
   ~ApiSide();
 
-  // Must be called in other threads than the loop's. Waits up to 5 s for the loop.
+  // Must not be called from the loop's thread. Waits up to 5 s for the loop.
   ContainerStarter::PodAnswer pod(const std::string& name_space, const std::string& name);
   void note(const EventNote&);
   void look_for_orphans() { agent_worker_->poll(); }

@@ -100,7 +100,8 @@ Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
     return failure(FailureKind::unavailable, "cannot open the directory {}: {}", path, strerror(errno));
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0)
     return failure(FailureKind::permission_denied,
-                   "{} must belong to this user with mode 0700, because it holds the slices' limits", path);
+                   "{} must be owned by this user and have mode 0700, because it holds the slices' limits",
+                   path);
   struct statfs system {};
   dir.in_memory_ = fstatfs(dir.directory_.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
   dir.clone_ = read_only_clone(dir.directory_.get());

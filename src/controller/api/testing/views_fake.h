@@ -61,7 +61,8 @@ struct ViewsFake : Views, NodeActions {
   std::optional<uint32_t> refused_uid;  // This user's programs cannot be started.
   unsigned polls = 0;
   std::vector<std::string> ended, in_units;
-  std::vector<std::string> calls, bodies;  // Calls of the agents, for example "n1 GET /v1/slices".
+  std::vector<std::string> calls,
+      bodies;  // Requests to agents, such as "n1 GET /v1/slices", and their bodies.
   std::function<Outcome<AgentAnswer>(const AgentCall&)> answer = [](const AgentCall&) {
     return AgentAnswer{200, "application/json", "{}"};
   };

@@ -47,7 +47,7 @@ void Binder::bind(const BindQuestion& question, const kubernetes::PodSlices& sli
   if (!is_path_word(question.name_space) || !is_path_word(question.pod)) {
     write->second.call = client_.after(0, [this, uid] {
       cache_.release(uid);
-      finish(uid, "the pod's name is not valid");
+      finish(uid, "the pod's name or namespace is not valid");
     });
     return;
   }

@@ -172,7 +172,7 @@ TEST(Binder, does_not_send_names_that_would_change_the_path) {
   BindScenario s;
   s.question.pod = "../p";
   s.bind();
-  EXPECT_EQ(s.answers.at(0), "the pod's name is not valid");
+  EXPECT_EQ(s.answers.at(0), "the pod's name or namespace is not valid");
   EXPECT_THAT(s.server.requests(), IsEmpty());
   EXPECT_EQ(s.reserved_now(), Bytes{});
 }
