@@ -269,7 +269,7 @@ TEST(Invoice, rejects_an_invalid_record_and_bills_the_others) {
       {"its start has a negative time", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
       {"its end has a negative time", [](Usage& u) { u.record.to->monotonic_ns = INT64_MIN; }},
       {"its end is after the year 2262", [](Usage& u) { u.record.to->monotonic_ns = INT64_MAX; }},
-      {"its slice has no part", [](Usage& u) { u.record.slice.parts.clear(); }},
+      {"its slice has no parts", [](Usage& u) { u.record.slice.parts.clear(); }},
       {"its device GPU-01000000-0000-0000-0000-000000000000 has no description",
        [](Usage& u) { u.devices.clear(); }},
       {"its device GPU-01000000-0000-0000-0000-000000000000 has 0 B of usable memory; must be above 0 and at "

@@ -27,7 +27,9 @@ void print_warning(const std::string& warning) {
 void complain(const api::Problem& problem) {
   std::string text = fmt::format("carve: {}\n", problem.detail.empty() ? problem.title : problem.detail);
   for (const std::string& reason : problem.reasons)
-    if (text.find(reason) == std::string::npos) text += fmt::format("  {}\n", reason);
+    // The detail combines equal reasons: "devices 0, 1: ...".
+    if (text.find(reason.substr(reason.find(": ") + 1)) == std::string::npos)
+      text += fmt::format("  {}\n", reason);
   std::fputs(text.c_str(), stderr);
 }
 

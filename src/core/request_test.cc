@@ -57,7 +57,7 @@ TEST(Request, is_rejected_by_each_rule_with_a_message_that_names_the_value) {
          r.labels = {{"a", "b\n"}};
        }},
       {"is not a valid account", [](Request& r) { r.account.assign(254, 'x'); }},
-      {"s001 is a container's", [](Request& r) { r.slot = ContainerSlot{1}; }},
+      {"s001 belongs to a container", [](Request& r) { r.slot = ContainerSlot{1}; }},
       {"lifetime 'explicit'", [](Request& r) { r.holder.claim = "u"; }},
       {"holder.claim: ''",
        [](Request& r) {

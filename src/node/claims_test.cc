@@ -81,7 +81,7 @@ TEST_F(Claims, allow_one_agent_per_simulated_set_whatever_its_path) {
   const auto second = claim_set(link);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message,
-              HasSubstr("process " + std::to_string(getpid()) + ", has the simulated devices"));
+              HasSubstr("process " + std::to_string(getpid()) + ", is using the simulated devices"));
 }
 
 TEST_F(Claims, are_not_made_without_a_device) {

@@ -167,6 +167,12 @@ def test_waiting_for_a_slice_that_can_never_fit_is_rejected(world):
         assert done.returncode == 125 and "request at most" in done.stderr and "waiting" not in done.stderr, done.stderr
 
 
+def test_a_reason_that_all_devices_share_is_printed_once(world):
+    done = world.carve("run", "--memory", "99GiB", "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith("carve: devices 0, 1: 99 GiB needed, ") and done.stderr.count("99 GiB needed") == 1, done.stderr
+
+
 def test_a_limit_of_waiting_without_an_equals_sign_is_rejected(world):
     done = world.carve("run", "--memory", "1GiB", "--wait", "10m", "--", "true")
     assert (done.returncode, done.stderr) == (125, "carve: --wait takes its limit after '=': --wait=10m\n")

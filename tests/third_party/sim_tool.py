@@ -126,7 +126,7 @@ nvlink:
     set_file("{driver: {version: 560.35.03}, devices: [{profile: a10}]}")
     check("a driver of unknown names has all names", f"libraries in {libraries} on" in call("create", mixed, spec).stdout)
     for text, part in (("devices: 5", "list named devices"), ("devices: [{profile: a10, count: x}]", "not a whole number"),
-                       ("devices: [{profile: a10, memory: {native: 12}}]", "not a size"), ("devices: [{count: 1}]", "needs a profile"),
+                       ("devices: [{profile: a10, memory: {native: 12}}]", "not a size"), ("devices: [{count: 1}]", "must have a profile"),
                        ("devices: [{profile: a10, memory: {native: 100MiB}}]", "native must be larger than reserved"),
                        ("devices: [{profile: a10}]\nnvlink: [[0, 1, 2]]", "not between 0 and 0"), ("{{{", "mixed.yaml")):
         set_file(text)

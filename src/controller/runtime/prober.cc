@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t status_line_bytes = 12;  // "HTTP/1.1 200"
 constexpr int idle_poll_ms = 1000;
-constexpr size_t max_leftover_bytes = 64 << 10;  // Of a response.
+constexpr size_t max_leftover_bytes = 64 << 10;  // Rest of one response.
 constexpr size_t max_leftovers = 256;
 
 // A connection whose response has been evaluated. The rest of the response is read, because closing a socket

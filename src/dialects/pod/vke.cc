@@ -14,7 +14,7 @@ constexpr uint64_t min_total_memory_mib = 1024;  // Total: more than this on sev
 constexpr uint64_t max_vke_memory_mib = 1'000'000'000;
 constexpr const char* core_name = "mgpu-core";
 constexpr const char* memory_name = "mgpu-memory";
-constexpr const char* core_range = "must be 1 to 100, or a multiple of 100 for whole cards";
+constexpr const char* core_range = "1 to 100, or a multiple of 100 for whole cards";
 
 // Returns the container's number in the annotation "2,1,3", which has one number per container. Returns no
 // value after an error.
@@ -46,7 +46,7 @@ std::optional<Amounts> whole_cards(ContainerReader& reader, const JsonMember& co
   if (*percent % 100 == 0)
     return Amounts{.devices = static_cast<uint32_t>(*percent / 100), .exclusive = true};
   if (*percent > 100)
-    reader.refuse(core, "{}: {}; {}", core_name, *percent, core_range);
+    reader.refuse(core, "{}: {}; must be {}", core_name, *percent, core_range);
   else
     reader.refuse(core, "{} needs {}", core_name, memory_name);
   return std::nullopt;

@@ -98,8 +98,8 @@ TEST_F(ContainerStarterTest, waits_for_the_previous_slice_and_looks_up_its_pod) 
 
 TEST_F(ContainerStarterTest, rejects_permanent_errors_immediately) {
   agent.refusals = {api::problem_of(FailureKind::already_exists, "the slice has other terms")};
-  EXPECT_EQ(start().error().message, "it has other terms");
-  EXPECT_THAT(refused, ElementsAre("web-0: it has other terms"));
+  EXPECT_EQ(start().error().message, "the slice has other terms");
+  EXPECT_THAT(refused, ElementsAre("web-0: the slice has other terms"));
   SeenPod bare = pod("u1");
   bare.meta.annotations.clear();
   answer = std::optional(bare);

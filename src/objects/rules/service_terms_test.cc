@@ -149,7 +149,7 @@ TEST(ServiceCheck, each_rule_reports_its_field) {
        "'101%' is not between 0.01% and 100%"},
       {[](Service& s) { s.spec.gpu->memory = "0 units"; }, "spec.gpu.memory",
        "'0 units' must be 1 to 1000000 units"},
-      {[](Service& s) { s.spec.gpu->memory = "1.5 units"; }, "spec.gpu.memory", "'1.5 units' is not 1 to"},
+      {[](Service& s) { s.spec.gpu->memory = "1.5 units"; }, "spec.gpu.memory", "'1.5 units' must be 1 to"},
       {[](Service& s) {
          s.spec.gpu = Gpu{.parts = {{"8GiB", "30%"}, {"4GB", "x"}}};
        },
