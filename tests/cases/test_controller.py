@@ -184,7 +184,7 @@ def test_a_second_controller_with_the_same_state_or_socket_is_rejected(world, se
     assert (by_socket.returncode, by_socket.stderr) == (
         1, f"carve-controller: --socket {controller.socket}: another controller or agent, process {pid}, is using this socket; stop it first\n")
     by_agent = refused("--node", f"b={second.socket}", "--state", other, "--socket", world.socket)
-    assert by_agent.returncode == 1 and f"process {world.process.pid}, has this socket" in by_agent.stderr
+    assert by_agent.returncode == 1 and f"process {world.process.pid}, is using this socket" in by_agent.stderr
     assert world.carve("version").returncode == 0, "the agent's socket was taken from it"
     assert controller.answers()
 

@@ -387,6 +387,6 @@ def test_the_labels_of_an_applied_object_can_change_without_its_spec(jobs):
         assert "team: b -> (none), zone: (none) -> z" in jobs.carve("events", "--for", f"{kind}/a")
     assert [item["metadata"]["name"] for item in json.loads(jobs.carve("get", "jobs", "-l", "zone=z", "-o", "json"))["items"]] == ["a"]
     assert jobs.carve("label", "job", "a", "zone-") == "job/a unlabeled\n"
-    assert "not KEY=VALUE" in jobs.carve("label", "job", "a", "zone", status=2)
+    assert "must be KEY=VALUE" in jobs.carve("label", "job", "a", "zone", status=2)
     assert "no label is given" in jobs.carve("label", "job/a", status=2)
     assert "applies only to the memory unit of a node" in jobs.carve("label", "job/a", "b=c", "--when-free", status=2)

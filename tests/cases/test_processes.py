@@ -160,6 +160,8 @@ def test_the_next_process_finds_the_slot_and_memory_of_one_that_ended_before_it(
     go.touch()
     assert until(lambda: connections() > before)
     os.kill(int(pid.read_text()), signal.SIGKILL)
+    # The process has no parent that waits for it, so it stays a zombie.
+    assert until(lambda: ") Z " in pathlib.Path(f"/proc/{int(pid.read_text())}/stat").read_text())
     world.process.send_signal(signal.SIGCONT)
     out, err = program.communicate(timeout=60)
     assert program.returncode == 0, err

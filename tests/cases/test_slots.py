@@ -271,7 +271,7 @@ def test_slices_are_only_for_pods_if_kubernetes_manages_them(tmp_path):
         refused = agent.carve("run", "--memory", "1GiB", "--", "true")
         assert refused.returncode != 0 and "Kubernetes manages the slices of this node" in refused.stderr
         assert agent.json("node")["bookkeeper"] == "kubernetes"
-        assert "Kubernetes grants slices" in agent.carve("doctor").stdout
+        assert "Kubernetes manages slices" in agent.carve("doctor").stdout
         assert grant(agent)[0] == 201
         if os.geteuid() == 0:
             agent.socket.chmod(0o666)
