@@ -124,7 +124,7 @@ TEST(Options, of_a_hostile_command_line_are_rejected_with_one_line) {
       {{"--strat", "spread"}, "unknown option --strat;"},
       {{"-s", "x"}, "unknown option -s;"},
       {{"-x1"}, "unknown option -x1;"},
-      {{"--", "x"}, "no option"},
+      {{"--", "x"}, "unknown option"},
       {{"--=x"}, "unknown option --=x;"},
       {{"-"}, "unknown option -;"},
       {{""}, "unknown option ;"},
