@@ -46,12 +46,12 @@ TEST(TariffDocument, units_replace_the_shipped_ones) {
 }
 
 TEST(TariffDocument, all_errors_are_reported_together) {
-  EXPECT_THAT(
-      messages(R"("currency":"EUR","from":"soon","pricePerGpuHour":"-1","granularity":"1d",)"
-               R"("units":[{"model":"A","gpuHourUnits":"1e3"},{"model":"A","gpuHourUnits":"1"}])"),
-      ElementsAre(HasSubstr("spec.from 'soon': must be a date"), HasSubstr("spec.units[0].gpuHourUnits '1e3'"),
-                  "spec.units[1].model: 'A' occurs twice", HasSubstr("spec.pricePerGpuHour '-1'"),
-                  "spec.granularity: '1d' is not a duration from 0s to 24h, such as 60s, 10m or 1h"));
+  EXPECT_THAT(messages(R"("currency":"EUR","from":"soon","pricePerGpuHour":"-1","granularity":"1d",)"
+                       R"("units":[{"model":"A","gpuHourUnits":"1e3"},{"model":"A","gpuHourUnits":"1"}])"),
+              ElementsAre(HasSubstr("spec.from 'soon': must be a date"),
+                          HasSubstr("spec.units[0].gpuHourUnits '1e3'"),
+                          "spec.units[1].model: 'A' occurs twice", HasSubstr("spec.pricePerGpuHour '-1'"),
+                          "spec.granularity: '1d' is not a duration from 0s to 24h, such as 60s, 10m or 1h"));
   EXPECT_THAT(messages(R"("currency":"euro","from":"2026-11-01","pricePerGpuHour":"1")"),
               ElementsAre(HasSubstr("spec: currency 'euro': must be three capital letters")));
   EXPECT_THAT(messages(R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"1","granularity":"0s")"),
