@@ -51,7 +51,7 @@ void add_apply(CLI::App& app, Context& context) {
   add_documents(verb, options->documents);
   verb->add_flag("--dry-run", options->dry_run,
                  "Check the documents, print where each new replica would be placed, and store nothing");
-  add_wait(verb, options->wait, "Maximum wait until the programs run");
+  add_wait(verb, options->wait, "Wait until the programs run, at most for this time");
   add_output(verb, context);
   verb->footer("  carve apply -f examples/service.yaml --wait");
   verb->callback([&context, options] { apply(context, *options); });
@@ -86,7 +86,10 @@ void remove(Context& context, const DeleteOptions& options) {
     fmt::print(stderr, "carve: {}\n", message);
     context.status = usage_status;
   };
-  if (options.words.empty() == options.documents.file.empty())
+  if (!options.words.empty() && !options.documents.file.empty())
+    return usage("-f FILE cannot be used with " + options.words.front() +
+                 "; give either objects or documents");
+  if (options.words.empty() && options.documents.file.empty())
     return usage(
         "no object is given; add objects, such as service/NAME, or a file of documents with -f FILE");
   if (options.words.empty()) return remove_documents(context, options.documents, options.wait);
@@ -104,9 +107,10 @@ void add_delete(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "delete", "Delete objects, stop their programs, end their slices, and wait until they are gone");
   auto options = std::make_shared<DeleteOptions>();
-  verb->add_option("KIND/NAME", options->words, "The objects: service/NAME..., or service NAME...");
+  verb->add_option("KIND/NAME", options->words, "Objects to delete: service/NAME..., or service NAME...");
   add_documents(verb, options->documents, /*is_required=*/false);
-  verb->add_option("-n,--namespace", options->name_space, "Their namespace; documents name their own")
+  verb->add_option("-n,--namespace", options->name_space,
+                   "Namespace of the objects; documents with -f name their own")
       ->capture_default_str();
   verb->add_flag("--wait", options->wait.waits,
                  "Wait until the objects are gone; --wait=false returns immediately")

@@ -37,8 +37,8 @@ void set_autoscale(Context& context, const ObjectName& object, const objects::Au
   answered(context,
            context.controller().patch<objects::Service>(object_path(object), ScalingPatch{{autoscale}}),
            [&](const auto&) {
-             fmt::print("{} has {} to {} replicas, for {} {} each\n", object.text(), autoscale.min,
-                        autoscale.max, text(autoscale.metric), autoscale.target);
+             fmt::print("{} has {} to {} replicas; the target of each is {} {}\n", object.text(),
+                        autoscale.min, autoscale.max, text(autoscale.metric), autoscale.target);
            });
 }
 
@@ -94,7 +94,8 @@ std::string set_field(objects::Autoscale& autoscale, const std::string& change) 
 void scale_eas_service(Context& context, const EasAutoscaleOptions& options) {
   const bool removes = options.words.size() == 2 && options.words.front() == "rm";
   if (options.words.size() != 1 && !removes)
-    return refuse(context, "give one service: carve eas autoscale NAME -Dmin=1 ..., or autoscale rm NAME");
+    return refuse(context,
+                  "give one service: carve eas autoscale NAME -Dmin=1 ..., or carve eas autoscale rm NAME");
   const ObjectName object = eas_object(options.words.back());
   if (removes) return remove_autoscale(context, object);
   objects::Autoscale wanted;
@@ -111,10 +112,12 @@ void scale_eas_service(Context& context, const EasAutoscaleOptions& options) {
 void add_eas_autoscale(CLI::App& eas, Context& context) {
   CLI::App* verb = eas.add_subcommand("autoscale", "Adjust the number of replicas to the load");
   auto options = std::make_shared<EasAutoscaleOptions>();
-  verb->add_option("NAME", options->words, "The service; 'rm NAME' stops its autoscaling")
+  verb->add_option("NAME", options->words, "Service to scale; 'rm NAME' stops its autoscaling")
       ->required()
       ->expected(1, 2);
-  verb->add_option("-D", options->changes, "min, max, or strategies.qps, .concurrency or .gpu (percent)")
+  verb->add_option(
+          "-D", options->changes,
+          "Field to set: min, max, strategies.qps, strategies.concurrency or strategies.gpu (percent)")
       ->type_name("FIELD=VALUE");
   verb->footer("  carve eas autoscale demo -Dmin=1 -Dmax=5 -Dstrategies.qps=10");
   verb->callback([&context, options] { scale_eas_service(context, *options); });
@@ -130,10 +133,11 @@ void add_autoscale(CLI::App& app, Context& context) {
   auto* load = verb->add_option_group("load", "Target load per replica");
   load->add_option("--qps", options->qps, "Requests per second");
   load->add_option("--concurrency", options->concurrency, "Concurrent requests");
-  load->add_option("--gpu-utilization", options->utilization, "Percent of the replica's share of the GPU");
+  load->add_option("--gpu-utilization", options->utilization,
+                   "GPU utilization, in percent of the replica's share");
   load->add_flag("--off", options->off, "Stop autoscaling; spec.replicas applies again");
   load->require_option(1);
-  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
+  verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
   verb->footer("  carve autoscale service/demo --min 1 --max 5 --qps 10");
   verb->callback([&context, options] { scale_by_load(context, *options); });
 }

@@ -45,7 +45,7 @@ void print_prices(Context& context, const objects::KindText& kind, const std::st
                   bool names_alone) {
   const auto list = api::read<List<T>>(json, api::Reading::lenient);
   if (!list) {
-    complain({.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+    complain({.title = "list", .detail = "cannot read the controller's response: " + list.error()});
     context.status = failed_status;
     return;
   }
@@ -166,7 +166,7 @@ Outcome<Window> window_of(const BillOptions& o) {
   const auto begin = parse_utc("--from", o.from);
   if (!begin) return tl::unexpected(begin.error());
   if (*begin >= *end)
-    return failure(FailureKind::invalid_argument, "--from {} is not before --to {}", o.from, o.to);
+    return failure(FailureKind::invalid_argument, "--from {} must be before --to {}", o.from, o.to);
   return out;
 }
 
@@ -188,10 +188,12 @@ std::string query_of(const BillOptions& o, const Window& window) {
 }
 
 void add_window(CLI::App* verb, const std::shared_ptr<BillOptions>& o) {
-  verb->add_option("--month", o->month, "A month: 2026-11 [this month]");
-  verb->add_option("--from", o->from, "Begin: 2026-11-01 or 2026-11-01T08:30:00Z, UTC");
-  verb->add_option("--to", o->to,
-                   "End: a day (included) or a time (excluded) [the end of the month of --from]");
+  verb->add_option("--month", o->month, "Month, such as 2026-11 [this month]");
+  verb->add_option("--from", o->from,
+                   "Start of the period, such as 2026-11-01 or 2026-11-01T08:30:00Z (UTC)");
+  verb->add_option(
+      "--to", o->to,
+      "End of the period: a day (included) or a time (excluded) [the end of the month of --from]");
 }
 
 void reject_usage(Context& context, const std::string& message) {
@@ -303,12 +305,12 @@ void describe_price(Context& context, const ObjectName& object) {
 std::string contradiction(const CLI::App& verb, const BillOptions& o) {
   const char* lines = o.idle ? "--idle" : o.lines ? "--lines" : nullptr;
   if (verb.count("--by") != 0 && lines != nullptr && o.output != "json")
-    return fmt::format("--by prints sums, and {} prints lines; use only one of them", lines);
+    return fmt::format("--by prints sums, but {} prints lines; use only one of them", lines);
   if (o.idle && o.output == "csv") return "--idle does not support csv; use -o json";
   if (verb.count("--selector") != 0 && o.selector.empty())
     return "-l is empty; use -l KEY=VALUE, or leave it out";
   if (verb.count("--account") != 0 && o.account.empty())
-    return "--account is empty; set an account, or leave it out";
+    return "--account is empty; give an account, or leave it out";
   return "";
 }
 
@@ -328,9 +330,10 @@ void add_bill(CLI::App& app, Context& context) {
       ->check(check_grouping);
   add_window(verb, o);
   verb->add_option("--account", o->account, "Only slices of this account");
-  verb->add_option("-l,--selector", o->selector, "Only slices with these labels: team=a,env!=test");
+  verb->add_option("-l,--selector", o->selector,
+                   "Only slices with matching labels, such as team=a,env!=test");
   verb->add_flag("--idle", o->idle,
-                 "Print lines with more granted than used, and the cost of a smaller slice");
+                 "Print the slices that were granted more than they used, and the cost of smaller ones");
   verb->add_flag("--lines", o->lines, "Print each line instead of the sums; -o json prints both");
   verb->add_option("-o,--output", o->output, "Output format; csv prints the lines, or the sums with --by")
       ->check(CLI::IsMember({"table", "csv", "json"}))

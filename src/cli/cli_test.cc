@@ -46,7 +46,7 @@ TEST(TimeSpan, uses_the_options_unit_if_it_has_none) {
   EXPECT_EQ(parse_time_span("2h")->count(), 7200);
   EXPECT_EQ(parse_time_span("30", 'd'), parse_time_span("30d"));
   EXPECT_EQ(parse_time_span("3650d"), max_time_span);
-  EXPECT_EQ(check_time_span("3651d"), "'3651d' is more than 3650 days");
+  EXPECT_EQ(check_time_span("3651d"), "'3651d' exceeds the maximum of 3650 days");
   for (const char* bad : {"", "s", "-1s", "+1s", "1.5h", "1w", "1 m", "1ms", "1234567890s", "0x1", "1m1s"})
     EXPECT_FALSE(parse_time_span(bad)) << bad;
   EXPECT_EQ(check_time_span("1w"), "'1w' is not a duration such as 90s, 10m, 2h or 30d");
@@ -87,13 +87,14 @@ TEST(Request, reports_the_option_the_value_and_an_example_when_invalid) {
       {{}, "no memory is given"},
       {{.memory = "1GiB", .total_memory = "2GiB"}, "give one of the three"},
       {{.memory = "1GiB", .memory_units = 2}, "give one of the three"},
-      {{.memory = "1GiB", .labels = {"a"}}, "--label: 'a' is not KEY=VALUE"},
-      {{.memory = "1GiB", .labels = {"a=1", "a=2"}}, "--label: 'a=2' has another value too"},
+      {{.memory = "1GiB", .labels = {"a"}}, "--label: 'a' must be KEY=VALUE"},
+      {{.memory = "1GiB", .labels = {"a=1", "a=2"}},
+       "--label: 'a=2' conflicts with another --label with the same key"},
       {{.memory = "1GiB", .exclusive = true}, "--exclusive takes whole devices"},
       {{.memory = "1GiB", .isolation = "memory+compute"}, "needs a share; add --compute 30%"},
       {{.parts = "8GiB:30%,4Gib:10%"}, "--parts: part 2 '4Gib:10%': memory '4Gib' is not a size; try 4GiB"},
       {{.parts = "8GiB:30%,4GiB:x"}, "--parts: part 2 '4GiB:x': share 'x' is not a share; try 30%"},
-      {{.parts = "8GiB:30%,4GiB"}, "--parts: part 2 has no share, and part 1 has one; give a share on each"},
+      {{.parts = "8GiB:30%,4GiB"}, "--parts: part 2 has no share, but part 1 has one; give a share for each"},
       {{.memory = "1GiB", .parts = "8GiB,4GiB"},
        "--parts already sets the devices and the memory and share of each; leave out --memory"},
       {{.total_memory = "1GiB", .parts = "8GiB"}, "leave out --total-memory"},

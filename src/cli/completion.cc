@@ -171,9 +171,9 @@ std::string fish(const CLI::App& app) {
 }  // namespace
 
 void add_completion(CLI::App& app, Context&) {
-  CLI::App* verb = app.add_subcommand("completion", "Print shell completion: bash, zsh or fish");
+  CLI::App* verb = app.add_subcommand("completion", "Print the completion script for bash, zsh or fish");
   auto shell = std::make_shared<std::string>();
-  verb->add_option("SHELL", *shell, "bash, zsh or fish")
+  verb->add_option("SHELL", *shell, "Shell: bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb->footer("  source <(carve completion bash)");

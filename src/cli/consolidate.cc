@@ -21,7 +21,7 @@ void print(const api::ConsolidationPlan& plan) {
   fmt::print("device{} {} would be empty after {} move{} of {} in all", plan.emptied.size() == 1 ? "" : "s",
              fmt::join(plan.emptied, ", "), plan.moves.size(), plan.moves.size() == 1 ? "" : "s",
              text(Bytes{plan.moved_bytes}).c_str());
-  if (plan.emptied.size() < plan.wanted) fmt::print("; no plan was found for {}", plan.wanted);
+  if (plan.emptied.size() < plan.wanted) fmt::print("; no plan was found for {} devices", plan.wanted);
   fmt::print(". No slice was moved.\n");
 }
 
@@ -38,8 +38,8 @@ void add_consolidate(CLI::App& app, Context& context) {
   add_output(verb, context);
   verb->footer(
       "Prints a plan with few moves, in an order in which each move fits. No slice is moved. A slice of\n"
-      "several devices has a row for each device that it leaves. Exclusive slices are not moved. Exit\n"
-      "status 0 if K devices can be emptied, 1 if fewer.\n"
+      "several devices has a row for each device that it leaves. Exclusive slices are not moved. The\n"
+      "exit status is 0 if K devices can be emptied, 1 if fewer.\n"
       "  carve consolidate --devices 2");
   verb->callback([&context, devices] {
     answered(context, context.agent().consolidation(*devices), [&](const auto& plan) {

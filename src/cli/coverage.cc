@@ -191,9 +191,9 @@ api::Check coverage_check(bool simulated) {
   constexpr size_t most = 12;
   const std::vector<std::string> first(open.begin(),
                                        open.begin() + static_cast<ptrdiff_t>(std::min(most, open.size())));
-  check.detail = fmt::format(
-      "{} of {} entry points of {} allocate or launch outside the quota until the next reconciliation: {}{}",
-      open.size(), names.size(), driver, fmt::join(first, " "), open.size() > most ? " ..." : "");
+  check.detail =
+      fmt::format("{} of {} entry points of {} allocate or launch but have no hook: {}{}", open.size(),
+                  names.size(), driver, fmt::join(first, " "), open.size() > most ? " ..." : "");
   check.fix =
       "install a newer Carve; until then the driver-reported memory of a slice is charged within a second";
   return check;

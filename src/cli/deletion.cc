@@ -63,7 +63,8 @@ void wait_until_gone(Context& context, const Deletion& deletion, const DeletionW
     std::this_thread::sleep_for(ask_interval);
   }
   fmt::print(stderr,
-             "carve: {0}: not gone after {1}; its deletion continues, and carve get {0} shows its state\n",
+             "carve: {0}: still being deleted after {1}; the deletion continues, and carve get {0} shows its "
+             "state\n",
              deletion.object.text(), wait.timeout);
   context.status = failed_status;
 }
@@ -71,7 +72,7 @@ void wait_until_gone(Context& context, const Deletion& deletion, const DeletionW
 bool is_node(Context& context, const ObjectName& object) {
   if (object.kind != objects::Kind::node) return false;
   fmt::print(stderr,
-             "carve: {}: nodes are set by the controller's --node option; remove it there, or stop the "
+             "carve: {}: nodes are set by the controller's --node option; remove the option, or stop the "
              "node: carve node stop {}\n",
              object.text(), object.name);
   context.status = failed_status;

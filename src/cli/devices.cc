@@ -62,11 +62,12 @@ void print(const api::DeviceList& list, bool wide) {
   fmt::print("{}", table(heading, rows));
   for (const api::Device& d : list.devices)
     if (!d.policy.blocked_by.empty())
-      fmt::print("* device {}: {} is desired, and takes effect when these slices have ended: {}\n", d.index,
+      fmt::print("* device {}: policy {} takes effect when these slices have ended: {}\n", d.index,
                  text(d.policy.desired), fmt::join(d.policy.blocked_by, ", "));
   for (const api::Device& d : list.devices)
     if (d.mode != DeviceMode::whole)
-      fmt::print("device {}: in {} mode, not offered for slices; see carve doctor\n", d.index, text(d.mode));
+      fmt::print("device {}: in {} mode, so it is not offered for slices; see carve doctor\n", d.index,
+                 text(d.mode));
   for (const api::Device& d : list.devices)
     for (const std::string& process : d.unmanaged_processes)
       fmt::print("device {}: {}\n", d.index, harmless(process));
@@ -75,8 +76,8 @@ void print(const api::DeviceList& list, bool wide) {
 }  // namespace
 
 void add_devices(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("devices", "List the devices: native, reserved, usable, granted and free memory");
+  CLI::App* verb = app.add_subcommand(
+      "devices", "List the devices with their native, reserved, usable, granted and free memory");
   add_output(verb, context, {"table", "wide", "json"});
   verb->callback([&context] {
     answered(context, context.agent().devices(), [&](const auto& list) {

@@ -15,7 +15,7 @@ api::Check reachable(const client::AgentClient& agent, const client::Answer<api:
         .name = "agent", .status = CheckStatus::failed, .detail = version.error().detail, .fix = "carved &"};
   return {.name = "agent",
           .status = CheckStatus::ok,
-          .detail = fmt::format("version {} answers at {}, pid {}", version->version, agent.socket(),
+          .detail = fmt::format("version {} is reachable at {}, pid {}", version->version, agent.socket(),
                                 version->pid)};
 }
 
@@ -25,11 +25,11 @@ api::Check controller_reachable(const client::Client& controller) {
   if (!version)
     return {.name = "controller",
             .status = CheckStatus::degraded,
-            .detail = version.error().detail + "; slices work without it, services and jobs do not",
+            .detail = version.error().detail + "; slices work without it, but services and jobs do not",
             .fix = "run carve up, or set its socket with --controller"};
   return {.name = "controller",
           .status = CheckStatus::ok,
-          .detail = fmt::format("version {} answers at {}", version->version, controller.socket()),
+          .detail = fmt::format("version {} is reachable at {}", version->version, controller.socket()),
           .fix = ""};
 }
 
@@ -53,7 +53,7 @@ void add_doctor(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("doctor", "Check every prerequisite and print how to fix what is missing");
   add_output(verb, context);
-  verb->footer("Exit status 1 if a prerequisite of slices failed.");
+  verb->footer("The exit status is 1 if a prerequisite for slices is missing.");
   verb->callback([&context] {
     const client::AgentClient agent = context.agent();
     const auto version = agent.version();

@@ -10,7 +10,7 @@
 namespace carve::cli {
 
 void add_documents(CLI::App* verb, DocumentOptions& options, bool is_required) {
-  verb->add_option("-f,--file", options.file, "The file, or - for standard input")
+  verb->add_option("-f,--file", options.file, "File with the documents, or - for standard input")
       ->required(is_required)
       ->type_name("FILE");
   verb->add_option("--dialect", options.dialect, "Format of the documents")

@@ -133,7 +133,7 @@ void list_instances(Context& context, const std::string& pool) {
 }
 
 void add_resource(CLI::App* eas, Context& context, const std::shared_ptr<EasOptions>& options) {
-  CLI::App* resource = eas->add_subcommand("resource", "Resource groups, which are node pools");
+  CLI::App* resource = eas->add_subcommand("resource", "Show resource groups, which are node pools");
   resource->require_subcommand(1);
   resource->add_subcommand("ls", "List the node pools")->callback([&context] {
     get_nodes_or_pools(context, {.kind = objects::Kind::pool}, "", "table");
@@ -151,18 +151,22 @@ void add_resource(CLI::App* eas, Context& context, const std::shared_ptr<EasOpti
 }  // namespace
 
 void add_eas(CLI::App& app, Context& context) {
-  CLI::App* eas = app.add_subcommand("eas", "Services written as PAI-EAS documents (as eascmd)");
+  CLI::App* eas = app.add_subcommand("eas", "Manage services with PAI-EAS documents, as eascmd does");
   eas->require_subcommand(1);
   auto options = std::make_shared<EasOptions>();
   CLI::App* create = eas->add_subcommand("create", "Create a service and wait until it runs");
-  create->add_option("FILE", options->file, "The document (JSON)")->required();
+  create->add_option("FILE", options->file, "File with the service's document (JSON)")->required();
   create->add_flag("--no-wait", options->no_wait, "Do not wait");
   create->footer("  carve eas create examples/eas.json");
   create->callback([&context, options] { submit_file(context, *options); });
   CLI::App* change = add_named(eas, "modify", "Change a service", options);
-  change->add_option("-s", options->file, "The new document; without a name, only the fields that change")
+  change
+      ->add_option("-s", options->file,
+                   "File with the new document; if it has no name, only the fields in it are changed")
       ->type_name("FILE");
-  change->add_option("-D", options->changes, "A field of the stored document: -Dmetadata.instance=2")
+  change
+      ->add_option("-D", options->changes,
+                   "Field to change in the stored document, such as -Dmetadata.instance=2")
       ->type_name("FIELD=VALUE");
   change->add_flag("--no-wait", options->no_wait, "Do not wait");
   change->callback([&context, options] { modify(context, *options); });
@@ -203,7 +207,7 @@ void add_eas(CLI::App& app, Context& context) {
   });
   CLI::App* remove = add_named(eas, "delete", "Delete a service", options);
   remove->add_flag_function(
-      "-f", [](int64_t) {}, "Accepted for scripts; there is no confirmation prompt");
+      "-f", [](int64_t) {}, "Accepted for scripts written for eascmd; there is never a confirmation prompt");
   remove->callback([&context, options] {
     answered(context, context.controller().remove<objects::Service>(object_path(eas_object(options->name))),
              [&](const objects::Service& service) {

@@ -56,10 +56,10 @@ void show_slice_events(Context& context, const std::string& name, bool all_lives
   answered(context, context.agent().events(), [&](const auto& all) {
     const api::EventList list{.events = events_of_slice(all.events, name, all_lives)};
     if (list.events.empty()) {
-      complain(
-          {.title = "not-found",
-           .detail = fmt::format(
-               "slice '{}' has no events; the agent keeps only the newest 1,000 since its start", name)});
+      complain({.title = "not-found",
+                .detail = fmt::format(
+                    "slice '{}' has no events; the agent keeps only the newest 1,000 events since it started",
+                    name)});
       context.status = failed_status;
       return;
     }
@@ -105,15 +105,16 @@ void add_events(CLI::App& app, Context& context) {
   auto options = std::make_shared<EventOptions>();
   CLI::Option* object = verb->add_option(
       "--for", options->object,
-      "Events of one slice or object, KIND/NAME; if it is gone, those of the last one with this name");
+      "Only events of this slice or object, KIND/NAME; if it is gone, of the last one with this name");
   verb->add_option("-n,--namespace", options->name_space, "The object's namespace")
       ->needs(object)
       ->capture_default_str();
   verb->add_flag("--all-lives", options->all_lives,
-                 "Also events of earlier slices or objects that had this name")
+                 "Also print events of earlier slices or objects that had this name")
       ->needs(object);
-  CLI::Option* all = verb->add_flag("--objects", options->all_objects, "The newest 500 events of all objects")
-                         ->excludes(object);
+  CLI::Option* all =
+      verb->add_flag("--objects", options->all_objects, "Print the newest 500 events of all objects")
+          ->excludes(object);
   verb->add_flag("-w,--watch", options->watch,
                  "Also print each new event of the agent, until Ctrl-C; with -o json, one document per line")
       ->excludes(object)

@@ -78,7 +78,7 @@ void add_explain(CLI::App& app, Context& context) {
   add_documents(verb, *documents, /*is_required=*/false);
   add_output(verb, context);
   verb->footer(
-      "Exit status 0 if the request fits, 1 if not. CUDA_VISIBLE_DEVICES restricts the devices as with carve "
+      "Exit status 0 if the request fits, 1 if not. CUDA_VISIBLE_DEVICES restricts the devices as for carve "
       "run.\n  carve explain --memory 24GiB\n  carve explain -f "
       "examples/service.yaml");
   add_explain_slicing(verb, context);

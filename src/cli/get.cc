@@ -93,7 +93,7 @@ void get(Context& context, const GetOptions& options) {
     answered(context, text(), [&](const auto& json) {
       const auto list = api::read<ServiceList>(json, api::Reading::lenient);
       if (!list) {
-        complain({.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+        complain({.title = "list", .detail = "cannot read the controller's response: " + list.error()});
         context.status = failed_status;
         return;
       }
@@ -148,14 +148,17 @@ void describe(const objects::Service& s) {
 void add_get(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("get", "List objects of the controller");
   auto options = std::make_shared<GetOptions>();
-  verb->add_option("KIND", options->words, "services, or service/NAME, or service NAME")->required();
+  verb->add_option("KIND", options->words,
+                   "Objects to list: a kind such as services, or service/NAME, or service NAME")
+      ->required();
   verb->add_option("-n,--namespace", options->name_space,
                    "Namespace of the objects [all namespaces; default if an object is named]");
-  verb->add_flag("-A,--all-namespaces", options->all_namespaces, "All namespaces, which is the default");
+  verb->add_flag("-A,--all-namespaces", options->all_namespaces,
+                 "List the objects of all namespaces, which is the default");
   verb->add_option("-l,--selector", options->selector,
-                   "Labels of the objects: app=web,tier!=cache,zone in (a,b),!debug");
+                   "Only objects with matching labels, such as app=web,tier!=cache,zone in (a,b),!debug");
   verb->add_flag("-w,--watch", options->watch,
-                 "Also print each change, until Ctrl-C; with -o json, one per line");
+                 "Also print each change, until Ctrl-C; with -o json, one document per line");
   verb->add_option("-o,--output", options->output, "Output format")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}))
       ->capture_default_str();
@@ -168,7 +171,7 @@ void add_describe(CLI::App& app, Context& context) {
   auto words = std::make_shared<std::vector<std::string>>();
   auto name_space = std::make_shared<std::string>("default");
   verb->add_option("KIND/NAME", *words, "The object: service/NAME, or service NAME")->required();
-  verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
+  verb->add_option("-n,--namespace", *name_space, "Namespace of the object")->capture_default_str();
   verb->footer("  carve describe service/demo");
   verb->callback([&context, words, name_space] {
     if (const auto slice = slice_named(*words); slice && !slice->empty()) return show_slice(context, *slice);

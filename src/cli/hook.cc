@@ -34,8 +34,8 @@ void add_hook(CLI::App& app, Context& context) {
       input.append(block, static_cast<size_t>(std::cin.gcount()));
     const auto state = api::read<ContainerState>(input, api::Reading::lenient);
     if (!state || state->pid == 0) {
-      fmt::print(stderr, "carve: slice {}: the container runtime's state has no pid: {}\n", *name,
-                 state ? "it is 0" : state.error());
+      fmt::print(stderr, "carve: slice {}: cannot read a pid from the container runtime's state: {}\n", *name,
+                 state ? "the pid is 0" : state.error());
       context.status = failed_status;
       return;
     }

@@ -97,7 +97,7 @@ void print_list(Context& context, objects::Kind kind, const std::string& json, c
                 const std::vector<std::string>& heading, const std::vector<std::string>& wide_heading) {
   const auto list = api::read<List>(json, api::Reading::lenient);
   if (!list) {
-    complain({.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+    complain({.title = "list", .detail = "cannot read the controller's response: " + list.error()});
     context.status = failed_status;
     return;
   }
@@ -318,9 +318,10 @@ void wait_for_job(Context& context, const ObjectName& name) {
     const objects::JobStatus& end = now->status;
     context.status = exit_status_of(end);
     if (end.phase != JobPhase::succeeded)
-      fmt::print(stderr,
-                 "carve: {0}: {1}{2}{3}; carve describe {0} shows its pods, carve logs {0} their output\n",
-                 name.text(), text(end.phase), end.reason.empty() ? "" : ": ", harmless(end.reason));
+      fmt::print(
+          stderr,
+          "carve: {0}: {1}{2}{3}; carve describe {0} shows its pods, and carve logs {0} their output\n",
+          name.text(), text(end.phase), end.reason.empty() ? "" : ": ", harmless(end.reason));
     return;
   }
 }
@@ -362,7 +363,7 @@ void add_cancel(CLI::App& app, Context& context) {
   auto names = std::make_shared<std::vector<std::string>>();
   auto name_space = std::make_shared<std::string>("default");
   verb->add_option("JOB", *names, "The jobs, as NAME or job/NAME")->required();
-  verb->add_option("-n,--namespace", *name_space, "Their namespace")->capture_default_str();
+  verb->add_option("-n,--namespace", *name_space, "Namespace of the objects")->capture_default_str();
   verb->footer("  carve cancel custom-42 spark-45");
   verb->callback([&context, names, name_space] {
     for (const std::string& name : *names) {

@@ -30,7 +30,7 @@ void refuse_labels(Context& context, const std::string& message) {
 // Returns a merge patch (RFC 7396) of the labels, in which a label to remove is null.
 Result<std::string, std::string> label_patch(const std::vector<std::string>& words) {
   if (words.empty())
-    return tl::unexpected(std::string("no label is given; use KEY=VALUE to set one, KEY- to remove one"));
+    return tl::unexpected(std::string("no label is given; use KEY=VALUE to set one, or KEY- to remove one"));
   std::string labels;
   for (const std::string& word : words) {
     const auto change = parse_label_change(word);
@@ -60,7 +60,8 @@ void label(Context& context, const LabelOptions& options) {
   if (!body) return refuse_labels(context, body.error());
   const bool is_node = object->kind == objects::Kind::node;
   if (options.when_free && !is_node)
-    return refuse_labels(context, "--when-free applies only to the memory unit of a node; leave it out");
+    return refuse_labels(context,
+                         "--when-free applies only to the memory unit of a node; leave the option out");
   std::string target = is_node ? node_path(object->name) : object_path(*object);
   if (options.when_free) target += "?whenFree=true";
   answered(context, context.controller().send<Labeled>("PATCH", target, *body), [&](const auto&) {
@@ -74,15 +75,15 @@ void label(Context& context, const LabelOptions& options) {
 void add_label(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("label", "Set or remove labels of a controller object");
   auto options = std::make_shared<LabelOptions>();
-  verb->add_option("KIND/NAME LABEL", options->words,
-                   "The object, as in node/n1 or job/custom-5, or KIND NAME; then KEY=VALUE to set, KEY- to "
-                   "remove")
+  verb->add_option(
+          "KIND/NAME LABEL", options->words,
+          "Object, as KIND/NAME or KIND NAME, and then its labels: KEY=VALUE to set one, KEY- to remove one")
       ->required();
-  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
+  verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
   verb->add_flag("--when-free", options->when_free,
                  "Change the memory unit of a node once no slice with memory units is left");
   // kubectl requires this flag to replace a value. Carve does not, so it is accepted and ignored.
-  verb->add_flag("--overwrite")->description("Ignored: a label's value is always replaced");
+  verb->add_flag("--overwrite")->description("Ignored, because a label's value is always replaced");
   verb->footer("  carve label node n1 carve.dev/placement=spread zone-\n  carve label job/custom-5 team=a");
   verb->callback([&context, options] { label(context, *options); });
 }

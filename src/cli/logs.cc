@@ -60,20 +60,22 @@ void follow_logs(Context& context, const ObjectName& object, const std::string& 
 void add_logs(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("logs", "Print the output of an object's programs");
   auto options = std::make_shared<LogOptions>();
-  verb->add_option("NAME", options->name, "The service or job, or KIND/NAME")->required();
+  verb->add_option("NAME", options->name, "Name of a service or job, or KIND/NAME")->required();
   verb->add_option("--role", options->role,
                    "Role of a job's programs: driver, executor, head, worker or task [all]");
   verb->add_option("-i,--replica", options->replica, "Index of one replica or pod [all]");
-  verb->add_flag("--previous", options->previous, "Output of the attempt before the last start");
+  verb->add_flag("--previous", options->previous,
+                 "Print the output of the previous attempt, before the last restart");
   verb->add_flag("-f,--follow", options->follow,
                  "Also print each new line, until Ctrl-C, the end of the job or the deletion of the object");
   verb->add_option(
       "--tail", options->tail,
       "Number of last lines of each replica [all; without -f, at most 200000 in the newest 10 MiB]");
-  verb->add_option("--since", options->since, "Only lines that are newer than this: 90s, 10m, 2h or 1d [all]")
+  verb->add_option("--since", options->since,
+                   "Only lines from this long ago until now, such as 90s, 10m, 2h or 1d [all]")
       ->type_name("TIME")
       ->check(check_time_span);
-  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
+  verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
   verb->footer("  carve logs demo --tail 20 --since 10m\n  carve logs application/web -i 0");
   verb->callback([&context, options] {
     std::string query = fmt::format("previous={}", options->previous);

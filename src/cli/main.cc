@@ -72,7 +72,7 @@ std::string unexpected_words(std::string_view text, const CLI::App& first) {
   const std::string verbs = verb.get_parent() == nullptr ? "" : names_of_verbs(verb);
   const std::string place = verb.get_parent() == nullptr ? "" : verb.get_name() + ": ";
   if (word.starts_with('-')) return fmt::format("{}'{}' is not an option", place, word);
-  return verbs.empty() ? fmt::format("{}'{}' was not expected", place, word)
+  return verbs.empty() ? fmt::format("{}unexpected argument '{}'", place, word)
                        : fmt::format("{}'{}' is not one of {}", place, word, verbs);
 }
 
@@ -95,8 +95,8 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
   const std::string_view value = text.substr(at + between.size());
   const CLI::Option* const option = verb.get_option_no_throw(name);
   if (option != nullptr && option->get_items_expected_max() == 0)
-    return fmt::format("{}: '{}': the option takes no value; leave it out", name, value);
-  return fmt::format("{}: '{}' is not a whole number or is out of range", name, value);
+    return fmt::format("{}: '{}': the option takes no value", name, value);
+  return fmt::format("{}: '{}' is not a valid number, or is out of range", name, value);
 }
 
 // Returns the verb that the words name, such as "rollout status". Fails for unknown words, and for options in
@@ -108,7 +108,7 @@ Result<const CLI::App*, std::string> verb_of(const CLI::App& app, const std::vec
     if (word.starts_with('-')) {
       if (verb->get_option_no_throw(word.substr(0, word.find('='))) != nullptr || !word.starts_with("--"))
         break;
-      return tl::unexpected(fmt::format("{}'{}' is not an option; '{} --help' lists them",
+      return tl::unexpected(fmt::format("{}'{}' is not an option; '{} --help' lists the options",
                                         verb == &app ? "" : verb->get_name() + ": ", word,
                                         verb == &app ? "carve" : "carve " + verb->get_name()));
     }

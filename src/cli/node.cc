@@ -22,7 +22,7 @@ void print(const api::Node& node) {
       node.overcommit_compute ? "admitted, and the device is shown as over-committed" : "refused");
   row("memory unit", std::string(text(size_of(node.memory_unit))));
   if (node.desired_memory_unit != node.memory_unit)
-    row("", fmt::format("{} when these slices have ended: {}",
+    row("", fmt::format("changes to {} when these slices have ended: {}",
                         std::string(text(size_of(node.desired_memory_unit))),
                         fmt::join(node.memory_unit_blocked_by, ", ")));
   row("spill",
@@ -36,8 +36,8 @@ void print(const api::Node& node) {
 }  // namespace
 
 void add_node(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand(
-      "node", "Show this node's compute policy and labels; change them with: carve node set");
+  CLI::App* verb =
+      app.add_subcommand("node", "Show this node's compute policy and labels; carve node set changes them");
   add_output(verb, context);
   CLI::App* set = verb->add_subcommand("set", "Change the node's compute policy and labels");
   auto policy = std::make_shared<std::string>();
@@ -45,7 +45,7 @@ void add_node(CLI::App& app, Context& context) {
   set->add_option("--policy", *policy,
                   "Compute policy of each device, effective when its current slices have ended")
       ->check(CLI::IsMember(words_of<Policy>()));
-  set->add_option("--label", *labels, "Label to set, KEY=VALUE, or to remove, KEY-; repeatable")
+  set->add_option("--label", *labels, "Label to set (KEY=VALUE) or to remove (KEY-); repeatable")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE")
       ->check([](const std::string& word) {
@@ -54,7 +54,8 @@ void add_node(CLI::App& app, Context& context) {
       });
   auto unit = std::make_shared<std::string>();
   auto when_free = std::make_shared<bool>(false);
-  set->add_option("--memory-unit", *unit, "Unit of an integer memory request (carve run --gpu-mem 16)")
+  set->add_option("--memory-unit", *unit,
+                  "Unit of memory requests that are plain numbers, such as carve run --gpu-mem 16")
       ->check(CLI::IsMember(words_of<MemoryUnit>()));
   set->add_flag("--when-free", *when_free, "Change the memory unit once no slice with memory units is left");
   set->require_option(1, 0);
@@ -82,9 +83,8 @@ void add_node(CLI::App& app, Context& context) {
       const auto label = *parse_label_change(word);
       if (label.second && meaning_of(label.first) == LabelMeaning::placement) {
         fmt::print(stderr,
-                   "carve: --label {0}: a controller places slices by this label of the node's object; set "
-                   "it with carve "
-                   "label node NAME {0}, or without a controller start carved with --strategy NAME\n",
+                   "carve: --label {0}: the controller reads this label from its node object; set it with "
+                   "carve label node NAME {0}, or without a controller start carved with --strategy NAME\n",
                    word);
         context.status = failed_status;
         return;

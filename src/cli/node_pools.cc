@@ -70,7 +70,7 @@ void print(const std::vector<objects::Node>& nodes, bool wide) {
 
 std::string slicing_text(const objects::Slicing& slicing) {
   if (!slicing.available) return "no: " + dashed(slicing.failed);
-  return slicing.eas_problem.empty() ? "available" : "available, not to PAI-EAS";
+  return slicing.eas_problem.empty() ? "available" : "available, but not to PAI-EAS";
 }
 
 std::vector<std::string> cells_of(const objects::Pool& pool) {
@@ -122,7 +122,7 @@ void describe(const objects::Pool& pool) {
   const objects::PoolStatus& s = pool.status;
   line("name", pool.metadata.name);
   line("type", text(pool.spec.type));
-  line("nodes", fmt::format("{}, {} running with a GPU", s.nodes, s.running_gpu_nodes));
+  line("nodes", fmt::format("{} ({} running with a GPU)", s.nodes, s.running_gpu_nodes));
   line("gpu", fmt::format("{}", s.gpus));
   line("sync", pool.spec.label_sync ? "on" : "off");
   line("sharing", pool.spec.sharing ? "on" : "off");
@@ -130,7 +130,7 @@ void describe(const objects::Pool& pool) {
   for (const objects::PoolTaint& t : pool.spec.taints)
     line("taint", fmt::format("{}={}:{}", t.key, t.value, text(t.effect)));
   for (const objects::PoolDrift& d : s.drift)
-    line("drift", fmt::format("node {}: {} is {}, the pool has {}", d.node, d.label,
+    line("drift", fmt::format("node {}: {} is {}, but {} in the pool", d.node, d.label,
                               d.node_value.empty() ? "absent" : d.node_value, d.pool_value));
   for (const objects::SlicingCheckStatus& c : s.slicing.checks)
     line("slicing", fmt::format("{}: {}", c.name, c.ok ? "ok" : c.message));

@@ -42,8 +42,9 @@ bool wait_for_node(Context& context, const std::string& name, seconds timeout, c
       std::vector<std::string> names;
       for (const objects::NodeSliceStatus& slice : node->status.slice_list) names.push_back(slice.name);
       fail(context,
-           fmt::format("node {}: {} after {} s: blocked by {}", name, what, timeout.count(),
-                       names.empty() ? text(node->status.state) : fmt::format("{}", fmt::join(names, ", "))));
+           fmt::format("node {} {} within {} s; {}", name, what, timeout.count(),
+                       names.empty() ? fmt::format("its state is {}", text(node->status.state))
+                                     : fmt::format("it still has slices: {}", fmt::join(names, ", "))));
       return false;
     }
     std::this_thread::sleep_for(node_poll_interval);
@@ -55,7 +56,7 @@ void restart(Context& context, const std::string& name, bool force, seconds time
   bool begun = false;
   answered(context, context.controller().post<objects::Node>(target, api::Nothing{}),
            [&](const auto&) { begun = true; });
-  if (begun && wait_for_node(context, name, timeout, "it is not restarted",
+  if (begun && wait_for_node(context, name, timeout, "was not restarted",
                              [](const objects::Node& node) { return !node.spec.restarting; }))
     fmt::print("node/{} restarted\n", name);
 }
@@ -116,13 +117,13 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
     node = one;
     return one.status.agent && one.status.agent->last_seen_at > cordoned->status.agent->last_seen_at;
   };
-  if (!wait_for_node(context, name, timeout, "its agent did not answer", is_told)) return;
+  if (!wait_for_node(context, name, timeout, "was not polled", is_told)) return;
   const std::vector<std::string> unmanaged = unmanaged_slices(node);
   if (!unmanaged.empty() && !force)
-    return fail(
-        context,
-        fmt::format("node {} is cordoned but not drained: {} would be ended; stop them, or use --force", name,
-                    fmt::join(unmanaged, ", ")));
+    return fail(context,
+                fmt::format("node {} is cordoned but not drained, because {} would be ended; stop these "
+                            "slices, or use --force",
+                            name, fmt::join(unmanaged, ", ")));
   const auto begun = controller.post<objects::Node>(node_path(name, "drain"), api::Nothing{});
   if (!begun) return answered(context, begun, [](const auto&) {});
   DrainReport report(context, name);
@@ -130,12 +131,12 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
     report.update();
     return unmanaged_slices(one).size() == one.status.slice_list.size();
   };
-  if (!wait_for_node(context, name, timeout, "it is not drained", has_unmanaged_alone)) return;
+  if (!wait_for_node(context, name, timeout, "was not drained", has_unmanaged_alone)) return;
   if (!unmanaged.empty()) {
     const auto ended = controller.post<objects::Node>(node_path(name, "end-slices"), api::Nothing{});
     if (!ended) return answered(context, ended, [](const auto&) {});
   }
-  if (wait_for_node(context, name, timeout, "it is not drained",
+  if (wait_for_node(context, name, timeout, "was not drained",
                     [](const objects::Node& one) { return one.status.slice_list.empty(); }))
     fmt::print("node/{} drained\n", name);
 }
@@ -155,7 +156,7 @@ void add_cordon(CLI::App& app, Context& context) {
              [&context](const std::string& name) {
                patch(context, name, R"({"spec":{"schedulable":false}})", "", "cordoned");
              });
-  add_simple(&app, "uncordon", "Create slices on a node again", [&context](const std::string& name) {
+  add_simple(&app, "uncordon", "Allow new slices on a node again", [&context](const std::string& name) {
     patch(context, name, R"({"spec":{"schedulable":true}})", "", "uncordoned");
   });
 }

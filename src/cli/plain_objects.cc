@@ -41,7 +41,7 @@ void get_plain_objects(Context& context, const ObjectName& object, const std::st
     const std::string list = all ? json : fmt::format("{{\"items\":[{}]}}", json);
     const auto found = api::read<PlainList>(list, api::Reading::lenient);
     if (!found) {
-      complain({.title = "list", .detail = "the controller's answer cannot be read: " + found.error()});
+      complain({.title = "list", .detail = "cannot read the controller's response: " + found.error()});
       context.status = failed_status;
       return;
     }

@@ -72,7 +72,7 @@ CLI::App* add_verb(CLI::App* rollout, Context& context, const Options& options, 
                    const char* help, std::function<void(const ObjectName&)> act) {
   CLI::App* verb = rollout->add_subcommand(name, help);
   verb->add_option("KIND/NAME", options->words, "The object: service/NAME, or service NAME")->required();
-  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
+  verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
   verb->callback([&context, options, act = std::move(act)] {
     if (const auto object = required_object(context, options->words, options->name_space)) act(*object);
   });
@@ -88,7 +88,7 @@ void add_waiting(CLI::App* verb, const Options& options) {
 
 void add_rollout(CLI::App& app, Context& context) {
   CLI::App* rollout =
-      app.add_subcommand("rollout", "Watch a rollout, list revisions, return to one, restart");
+      app.add_subcommand("rollout", "Watch a rollout, list revisions, return to a revision, or restart");
   rollout->require_subcommand(1);
   const auto options = std::make_shared<RolloutOptions>();
   CLI::App* status = add_verb(rollout, context, options, "status", "Wait until the current revision runs",

@@ -52,8 +52,8 @@ std::string impossible_part(const std::vector<Part>& parts, const std::vector<ui
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i] > usable[i])
       return fmt::format(
-          "--parts: {} is part {} in order of size, but device {} in order of size has only {} usable, even "
-          "if it is empty; request at most {} for it",
+          "--parts: the part of {} is number {} by size, but the device that is number {} by size has only "
+          "{} usable, even if it is empty; request at most {} for this part",
           text(Bytes{wanted[i]}), i + 1, i + 1, text(Bytes{usable[i]}), text(Bytes{usable[i]}));
   return "";
 }
@@ -68,17 +68,21 @@ std::string impossible(const api::SliceRequest& request, const std::vector<api::
   for (const api::Device& device : devices) usable.push_back(device.usable_bytes);
   std::ranges::sort(usable, std::greater());
   if (count > usable.size())
-    return fmt::format("{} {}: this node has {}; request at most {}",
-                       request.amounts.parts.empty() ? "--devices" : "--parts of devices:", count,
-                       usable.size(), usable.size());
+    return fmt::format("{}: the request is for {} devices, but this node has {}; request at most {}",
+                       request.amounts.parts.empty() ? "--devices" : "--parts", count, usable.size(),
+                       usable.size());
   if (!request.amounts.parts.empty()) return impossible_part(request.amounts.parts, usable);
   const uint64_t least = usable[std::max(request.amounts.devices, 1U) - 1];
   if (wanted <= least) return "";
   return fmt::format(
-      "--memory {}: {} of this node has only {} usable, even if it is empty; request at most {}",
+      "{} is requested on {}, but {} of this node has only {} usable, even if it is empty; "
+      "request at most {}",
       text(Bytes{wanted}),
-      request.amounts.devices > 1 ? fmt::format("device {} in order of size", request.amounts.devices)
-                                  : std::string("the largest device"),
+      request.amounts.devices > 1 ? fmt::format("each of {} devices", request.amounts.devices)
+                                  : std::string("one device"),
+      request.amounts.devices > 1
+          ? fmt::format("the device that is number {} by size", request.amounts.devices)
+          : std::string("the largest device"),
       text(Bytes{least}), text(Bytes{least}));
 }
 
@@ -154,8 +158,8 @@ void add_run(CLI::App& app, Context& context) {
                  "Wait until the slice fits; --wait=30s, 5m or 1h limits the time");
   verb->prefix_command();
   verb->footer(
-      "The program's signals and terminal pass through. Exit status: the program's own; 126 if it cannot be\n"
-      "executed; 127 if there is no such program; 128+N if signal N ended it; 125 for an error of carve.\n"
+      "Signals and the terminal are passed through to the program. Exit status: the program's own; 126 if\n"
+      "it cannot be executed; 127 if it does not exist; 128+N if signal N ended it; 125 if carve fails.\n"
       "The slice ends when the last process in it ends.\n"
       "  carve run --memory 4GiB -- python3 train.py\n"
       "  carve run --total-memory 8GiB --devices 2 -- ./two-devices\n"

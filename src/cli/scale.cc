@@ -40,12 +40,13 @@ bool refuse_scaling(Context& context, const std::string& message) {
 // Returns whether the options select a worker group of the cluster. They may omit it if there is only one.
 bool has_group(Context& context, const ObjectName& object, const ScaleOptions& options, size_t groups) {
   if (!options.group && groups > 1)
-    return refuse_scaling(context, fmt::format("{} has {} groups of workers: select one with --group 0 to {}",
-                                               object.text(), groups, groups - 1));
-  if (options.group && *options.group >= groups)
     return refuse_scaling(
-        context, fmt::format("--group {}: {} has {} group{} of workers, counted from 0", *options.group,
-                             object.text(), groups, groups == 1 ? "" : "s"));
+        context, fmt::format("{} has {} worker groups; select one with --group, from 0 to {}", object.text(),
+                             groups, groups - 1));
+  if (options.group && *options.group >= groups)
+    return refuse_scaling(context,
+                          fmt::format("--group {}: {} has {} worker group{}, counted from 0", *options.group,
+                                      object.text(), groups, groups == 1 ? "" : "s"));
   return true;
 }
 
@@ -74,11 +75,11 @@ void add_scale(CLI::App& app, Context& context) {
                    "The object: service/NAME, application/NAME or raycluster/NAME; or KIND NAME")
       ->required();
   verb->add_option("--replicas", options->replicas,
-                   "Number of replicas, 0 to 64; for a Ray cluster, of workers, 1 to 1024")
+                   "Number of replicas, 0 to 64, or of workers of a Ray cluster, 1 to 1024")
       ->required();
-  verb->add_option("--group", options->group, "Index of a group of workers of a Ray cluster, from 0");
-  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
-  add_wait(verb, options->wait, "Maximum wait until they run");
+  verb->add_option("--group", options->group, "Index of a worker group of a Ray cluster, counted from 0");
+  verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
+  add_wait(verb, options->wait, "Wait until the replicas run, at most for this time");
   verb->footer("  carve scale service/demo --replicas 3");
   verb->callback([&context, options] {
     const auto object = required_object(context, options->words, options->name_space);

@@ -26,7 +26,7 @@ Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std
     const size_t slash = words[i].find('/');
     if ((slash != std::string::npos) != has_slashes)
       return tl::unexpected(
-          fmt::format("'{}': write every object as KIND/NAME, or one KIND and then names", words[i]));
+          fmt::format("'{}': write every object as KIND/NAME, or one KIND followed by names", words[i]));
     const std::string kind = has_slashes ? words[i].substr(0, slash) : words.front();
     const auto known = objects::parse_kind(kind);
     if (!known) {
@@ -46,7 +46,7 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
   if (!objects) return tl::unexpected(std::move(objects.error()));
   if (objects->size() > 1)
     return tl::unexpected(
-        fmt::format("'{}' is an unexpected argument; give one object, such as service/NAME", words.back()));
+        fmt::format("unexpected argument '{}'; give one object, such as service/NAME", words.back()));
   return std::move(objects->front());
 }
 
@@ -91,7 +91,7 @@ client::Answer<std::vector<objects::Service>> workloads(const client::Client& co
   auto list = api::read<ServiceList>(*json, api::Reading::lenient);
   if (!list)
     return tl::unexpected(
-        api::Problem{.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+        api::Problem{.title = "list", .detail = "cannot read the controller's response: " + list.error()});
   return std::move(list->items);
 }
 
@@ -146,8 +146,8 @@ bool wait_for_workload(Context& context, const ObjectName& object, unsigned time
       return true;
     const bool failed = current && s.phase == objects::WorkloadPhase::failed;
     if (failed || std::chrono::steady_clock::now() >= deadline) {
-      std::string why = failed ? "it failed" + (s.ended.empty() ? "" : ": " + s.ended)
-                               : fmt::format("it is {} after {} s", text(s.phase), timeout_seconds);
+      std::string why = failed ? "failed" + (s.ended.empty() ? "" : ": " + s.ended)
+                               : fmt::format("still {} after {} s", text(s.phase), timeout_seconds);
       for (const objects::Condition& c : s.conditions)
         if (c.type == "Progressing" && !c.message.empty()) why += ": " + c.message;
       fmt::print(stderr, "carve: {0}: {1}; carve logs {0} shows its output\n", object.text(), harmless(why));

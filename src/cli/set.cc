@@ -22,8 +22,8 @@ std::string owner_problem(const api::Slice& slice) {
                               ? fmt::format("change {}/{} with carve apply or carve eas modify", kind, name)
                               : fmt::format("{}/{} keeps the size that it was submitted with", kind, name);
   return fmt::format(
-      "slice {} belongs to {}/{}, which would still show the old size; {}. --force changes only this slice, "
-      "until its next start",
+      "slice {} belongs to {}/{}, which would still show the old size; {}. --force changes only this slice "
+      "and only until its next start",
       slice.name, kind, name, way);
 }
 
@@ -49,8 +49,8 @@ void add_set(CLI::App& app, Context& context) {
                  "Change the slice even if it belongs to a service or a job, whose document is not changed");
   add_output(verb, context);
   verb->footer(
-      "Memory can grow if the device has enough free, and can shrink to the bytes in use. Either all\n"
-      "changes are made or none.\n"
+      "Memory can grow if the device has enough free, and cannot shrink below the bytes in\n"
+      "use. Either all changes are made or none.\n"
       "  carve set nightly --compute 40%\n"
       "  carve set nightly --memory 6GiB --latency");
   verb->callback([&context, name, options, force] {

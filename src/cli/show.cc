@@ -137,7 +137,7 @@ void add_show(CLI::App& app, Context& context) {
   auto name = std::make_shared<std::string>();
   verb->add_option("NAME", *name, "The slice")->required();
   auto history = std::make_shared<bool>(false);
-  verb->add_flag("--history", *history, "Show its terms over time, with every change");
+  verb->add_flag("--history", *history, "Show the slice's terms over time, with every change");
   add_output(verb, context);
   verb->callback([&context, name, history] {
     answered(context, context.agent().slice(*name), [&](const auto& slice) {

@@ -33,7 +33,7 @@ void add_slice(CLI::App& app, Context& context) {
       else
         fmt::print("{}\n", slice.name);
       if (context.screen.terminal && !context.json())
-        fmt::print(stderr, "Use it: podman run --device carve.dev/slice={} IMAGE\n", slice.name);
+        fmt::print(stderr, "To use it: podman run --device carve.dev/slice={} IMAGE\n", slice.name);
     });
   });
 

@@ -12,7 +12,8 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
   verb->add_option("--memory", o.memory,
                    "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9) or 50% of the usable memory")
       ->type_name("SIZE");
-  verb->add_option("--total-memory", o.total_memory, "Memory quota over all --devices, divided equally")
+  verb->add_option("--total-memory", o.total_memory,
+                   "Memory quota of all --devices together, divided equally")
       ->type_name("SIZE");
   verb->add_option("--gpu-mem", o.memory_units,
                    "Memory quota per device in the node's memory units (carve node shows the unit)")
@@ -22,7 +23,7 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
                    "Memory and share of each device, if they differ, in the order of the program's devices: "
                    "8GiB:30%,4GiB:10%")
       ->type_name("SIZE[:PERCENT],...");
-  verb->add_option("--account", o.account, "Account that pays [the user's name]")->type_name("NAME");
+  verb->add_option("--account", o.account, "Account that pays [your user name]")->type_name("NAME");
   verb->add_option("--label", o.labels, "Label of the slice, kept with its usage record; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -43,7 +44,7 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
                    "Device to use: an index, a UUID or the beginning of a UUID; a list with commas allows "
                    "any of them [any]")
       ->type_name("ID");
-  verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with no other slice");
+  verb->add_flag("--exclusive", o.exclusive, "Reserve whole devices, shared with no other slice");
   verb->add_option("--policy", o.policy, "Compute policy that the device must follow [any]")
       ->check(CLI::IsMember(words_of<Policy>()));
   verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
@@ -53,10 +54,9 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->check(CLI::IsMember(words_of<Isolation>()));
   verb->add_option("--strategy", o.strategy, "How a device is chosen if several fit [the agent's]")
       ->check(CLI::IsMember({"binpack", "spread"}));
-  verb->add_option(
-          "--application", o.application,
-          "Application that this slice is a replica of: its replicas go to different devices. With spread "
-          "this is the first criterion, with binpack the last")
+  verb->add_option("--application", o.application,
+                   "Application that this slice is a replica of: its replicas go to different devices. This "
+                   "is the first criterion with spread and the last with binpack")
       ->type_name("NAME");
 }
 
@@ -120,8 +120,8 @@ Result<std::vector<Part>, std::string> parts_of(const SliceOptions& o) {
   for (size_t i = 0; i < parts->size(); ++i)
     if ((*parts)[i].share_bp.has_value() != parts->front().share_bp.has_value())
       return tl::unexpected(
-          fmt::format("--parts: part {} has {} share, and part 1 has {}; give a share on each "
-                      "device or on none of them",
+          fmt::format("--parts: part {} has {} share, but part 1 has {}; give a share for each device or for "
+                      "none of them",
                       i + 1, (*parts)[i].share_bp ? "a" : "no", parts->front().share_bp ? "one" : "none"));
   return parts;
 }
@@ -130,8 +130,8 @@ Result<std::vector<Part>, std::string> parts_of(const SliceOptions& o) {
 std::string memory_problem(const SliceOptions& o) {
   const int given = !o.memory.empty() + !o.total_memory.empty() + (o.memory_units != 0);
   if (given > 1)
-    return "--memory is per device, --total-memory over all devices and --gpu-mem in units; give one of the "
-           "three";
+    return "--memory is per device, --total-memory is for all devices together, and --gpu-mem is in memory "
+           "units; give only one of them";
   if (o.exclusive && (given != 0 || !o.compute.empty()))
     return "--exclusive takes whole devices; leave out --memory, --total-memory, --gpu-mem and --compute";
   if (given == 0 && !o.exclusive && o.parts.empty())
@@ -166,10 +166,10 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
   if (o.memory_units != 0) request.amounts.memory_units = o.memory_units;
   for (const std::string& label : o.labels) {
     const size_t equal = label.find('=');
-    if (equal == std::string::npos || equal == 0) return refuse("--label", label, "is not KEY=VALUE");
+    if (equal == std::string::npos || equal == 0) return refuse("--label", label, "must be KEY=VALUE");
     const auto [known, is_new] = request.labels.emplace(label.substr(0, equal), label.substr(equal + 1));
     if (!is_new && known->second != label.substr(equal + 1))
-      return refuse("--label", label, "has another value too");
+      return refuse("--label", label, "conflicts with another --label with the same key");
   }
   if (o.memory.ends_with('%')) {
     const auto share = parse_share(o.memory);

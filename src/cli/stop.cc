@@ -62,7 +62,7 @@ void add_stop(CLI::App& app, Context& context) {
   auto names = std::make_shared<std::vector<std::string>>();
   auto does_not_wait = std::make_shared<bool>(false);
   verb->add_option("NAME", *names, "The slices")->required();
-  verb->add_flag("--no-wait", *does_not_wait, "Return as soon as the signal was sent to the processes");
+  verb->add_flag("--no-wait", *does_not_wait, "Return as soon as the signal has been sent to the processes");
   verb->footer("  carve stop a b");
   verb->callback([&context, names, does_not_wait] {
     stop_slices(context, context.agent(), *names, *does_not_wait ? StopWait::none : StopWait::until_ended,

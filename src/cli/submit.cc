@@ -70,14 +70,16 @@ bool find_spark(Context& context, SubmitOptions& options) {
       context,
       spec.engine_home.empty()
           ? "Spark was not found: set --spark-home or SPARK_HOME, or install pyspark for the python3 in PATH"
-          : fmt::format("--spark-home {}: the folder has no bin/spark-class", spec.engine_home));
+          : fmt::format(
+                "{}: no executable bin/spark-class; set --spark-home or SPARK_HOME to Spark's directory",
+                spec.engine_home));
 }
 
 bool find_ray(Context& context, SubmitOptions& options) {
   const std::string ray = found_program("ray");
   if (ray.empty())
     return refuse(context,
-                  "Ray was not found: there is no program ray in PATH; run pip install 'ray[default]'");
+                  "Ray was not found: PATH contains no program 'ray'; run pip install 'ray[default]'");
   options.spec.engine_home = ray.substr(0, ray.rfind('/'));
   options.spec.python = found_program("python3");
   return true;
@@ -91,7 +93,7 @@ bool read_assignments(Context& context, SubmitOptions& options) {
       return refuse(context, fmt::format("--conf '{}': must be KEY=VALUE", word));
     const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
     if (!keys.insert(key).second)
-      print_warnings({fmt::format("--conf {} is given twice; the last value is used, '{}'", key, value)});
+      print_warnings({fmt::format("--conf {} is given twice; the last value, '{}', is used", key, value)});
     options.spec.parameters[key] = value;
   }
   for (const std::string& word : options.variables) {
@@ -175,36 +177,41 @@ void add_submit(CLI::App& app, Context& context) {
   verb->add_option_function<std::string>(
           "ENGINE",
           [options](const std::string& word) { options->spec.engine = Word<JobEngine>::from(word); },
-          "spark, ray or custom")
+          "Engine of the job: spark, ray or custom")
       ->required()
       ->check(CLI::IsMember({"spark", "ray", "custom"}));
   verb->add_option("-q,--queue", spec.queue, "The queue")->required();
-  verb->add_option("--compute-group", spec.compute_group, "A compute group of the queue")
+  verb->add_option("--compute-group", spec.compute_group, "Compute group of the queue")
       ->capture_default_str();
-  verb->add_option("--conf", options->assignments, "A parameter of the engine or of mGPU; repeatable")
+  verb->add_option("--conf", options->assignments,
+                   "Parameter of the engine, or an mGPU parameter; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--params", options->parameter_file,
                    "File with one parameter per line, as KEY=VALUE, 'KEY': 'VALUE' or set KEY = VALUE")
       ->type_name("FILE");
-  verb->add_option("--workers", spec.workers, "Workers of Ray, 1 to 1024")->capture_default_str();
-  verb->add_option("--tasks", spec.tasks, "Tasks of a custom job, 1 to 1024")->capture_default_str();
+  verb->add_option("--workers", spec.workers, "Number of workers of a Ray job, 1 to 1024")
+      ->capture_default_str();
+  verb->add_option("--tasks", spec.tasks, "Number of tasks of a custom job, 1 to 1024")
+      ->capture_default_str();
   verb->add_option("--name", options->name, "Name of the job [ENGINE-NUMBER]");
-  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
-  verb->add_option("--priority", spec.priority, "Priority in its queue; a higher number runs first")
+  verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
+  verb->add_option("--priority", spec.priority,
+                   "Priority in the queue; the job with the higher number runs first")
       ->capture_default_str();
-  verb->add_option("--retries", spec.retries, "Number of restarts of a failed program, 0 to 100")
+  verb->add_option("--retries", spec.retries, "Maximum number of restarts of a failed program, 0 to 100")
       ->capture_default_str();
-  verb->add_option("--deadline", options->deadline, "Maximum time from admission to end [none]")
+  verb->add_option("--deadline", options->deadline,
+                   "Maximum time from the job's admission to its end [no limit]")
       ->check(check_time_span);
-  verb->add_option("--ttl", options->ttl, "Time until it is deleted after its end")
+  verb->add_option("--ttl", options->ttl, "Time from the job's end to its deletion")
       ->check(check_time_span)
       ->capture_default_str();
-  verb->add_option("-e,--env", options->variables, "Environment variable of its programs; repeatable")
+  verb->add_option("-e,--env", options->variables, "Environment variable of the job's programs; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--spark-home", options->home,
-                   "Spark's folder [SPARK_HOME, else the pyspark of the python3 in PATH]")
+                   "Spark's directory [SPARK_HOME, otherwise the pyspark of the python3 in PATH]")
       ->type_name("PATH");
   verb->add_flag("--wait", options->wait, "Print the job's output until it ends, and exit with its status");
   verb->add_flag("--render", options->render, "Print manifests for Kubernetes and submit nothing");

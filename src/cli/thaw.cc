@@ -7,7 +7,7 @@ namespace carve::cli {
 
 void add_thaw(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("thaw", "Continue a slice that the audit froze (carved --audit freeze)");
+      app.add_subcommand("thaw", "Resume slices that the audit has frozen (carved --audit freeze)");
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The slices")->required();
   verb->callback([&context, names] {

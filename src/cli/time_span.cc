@@ -18,7 +18,7 @@ Result<std::chrono::seconds, std::string> parse_time_span(const std::string& wor
         fmt::format("'{}' is not a duration such as 90s, 10m, 2h or 30d", word.substr(0, 80)));
   const std::chrono::seconds span(std::stoll(word) * unit_seconds);
   if (span > max_time_span)
-    return tl::unexpected(fmt::format("'{}' is more than {} days", word, max_time_span / day));
+    return tl::unexpected(fmt::format("'{}' exceeds the maximum of {} days", word, max_time_span / day));
   return span;
 }
 

@@ -12,7 +12,7 @@ Result<uint32_t, std::string> days_of(const std::string& word) {
   const auto span = parse_time_span(word, 'd');
   if (!span) return tl::unexpected(span.error());
   if (*span % day != std::chrono::seconds(0))
-    return tl::unexpected(fmt::format("'{}' is not in whole days; use 1d or more", word));
+    return tl::unexpected(fmt::format("'{}' is not a whole number of days, such as 30d", word));
   return static_cast<uint32_t>(*span / day);
 }
 
@@ -25,12 +25,12 @@ void add_create(CLI::App* token, Context& context) {
   CLI::App* verb = token->add_subcommand("create", "Create a token and print it once");
   auto request = std::make_shared<api::TokenRequest>();
   verb->add_option("NAME", request->name, "The token's name")->required();
-  verb->add_option("--role", request->role, "Role of its callers")
+  verb->add_option("--role", request->role, "Role of the callers that use the token")
       ->check(CLI::IsMember({"viewer", "user", "operator"}))
       ->capture_default_str();
-  verb->add_option("--account", request->account, "Account whose objects it may change [this user's]");
+  verb->add_option("--account", request->account, "Account whose objects the token may change [your own]");
   auto expires = std::make_shared<std::string>("30d");
-  verb->add_option("--expires", *expires, "Validity in whole days; 0 means no limit")
+  verb->add_option("--expires", *expires, "Validity of the token in whole days; 0 means no limit")
       ->check(check_days)
       ->capture_default_str();
   verb->footer("  carve token create ci --role user --expires 90d");
@@ -63,7 +63,7 @@ void add_list(CLI::App* token, Context& context) {
 }
 
 void add_remove(CLI::App* token, Context& context) {
-  CLI::App* verb = token->add_subcommand("rm", "Remove tokens, so that their callers are rejected");
+  CLI::App* verb = token->add_subcommand("rm", "Remove tokens; requests that use them are then rejected");
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The tokens")->required();
   verb->callback([&context, names] {

@@ -12,14 +12,14 @@ void add_trace(CLI::App& app, Context& context) {
       app.add_subcommand("trace", "Write which slice ran when: leases, waits, drains and overruns");
   auto seconds = std::make_shared<unsigned>(5);
   auto path = std::make_shared<std::string>("trace.json");
-  verb->add_option("--seconds", *seconds, "Seconds before now, 1 to 60")
+  verb->add_option("--seconds", *seconds, "Length of the trace in seconds before now, 1 to 60")
       ->check(CLI::Range(1, 60))
       ->capture_default_str();
-  verb->add_option("-o,--output", *path, "The file; - or json for standard output")
+  verb->add_option("-o,--output", *path, "File to write; - or json for standard output")
       ->type_name("FILE")
       ->capture_default_str();
   verb->footer(
-      "Open it in https://ui.perfetto.dev: a process per device, a track per slice.\n"
+      "Open the file in https://ui.perfetto.dev; devices are shown as processes and slices as tracks.\n"
       "  carve trace --seconds 5 -o trace.json");
   verb->callback([&context, seconds, path] {
     answered(context, context.agent().trace(*seconds), [&](const std::string& trace) {

@@ -240,7 +240,7 @@ void stop_workloads(Context& context, const client::Client& controller) {
   for (const ObjectName& object : held)
     if (std::ranges::find(left, object) == left.end()) fmt::print("{} stopped\n", object.text());
   for (const ObjectName& object : left) {
-    fmt::print(stderr, "carve: {} has not stopped within {} s\n", object.text(), stop_patience.count());
+    fmt::print(stderr, "carve: {} did not stop within {} s\n", object.text(), stop_patience.count());
     context.status = failed_status;
   }
 }
@@ -280,7 +280,7 @@ void down(Context& context, bool all) {
     fmt::print("slices      not ended, because the agent is not running; if some are still running, run {}\n",
                ends_all);
   if (!slices || slices->slices.empty()) return;
-  fmt::print("still running, inside their limits:\n");
+  fmt::print("still running, within their limits:\n");
   for (const api::Slice& slice : slices->slices)
     fmt::print("  {} {}\n", slice.name, cut(harmless(slice.command), 60));
   fmt::print("to end them too, run {}\n", ends_all);
@@ -291,14 +291,15 @@ void down(Context& context, bool all) {
 void add_up(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("up", "Start the agent and the controller in the background");
   auto options = std::make_shared<UpOptions>();
-  verb->add_option("--sim", options->sim, "Simulated devices instead of real ones, such as a10x2")
+  verb->add_option("--sim", options->sim, "Use simulated devices instead of real ones, such as a10x2")
       ->type_name("SPEC");
   verb->add_option("--listen", options->listen,
                    "Address of the controller's API, or none [127.0.0.1:8470, if it is free]")
       ->type_name("ADDRESS:PORT");
-  verb->add_option("--state", options->state,
-                   "Folder with the folders agent and controller, for the state of each [/var/lib/carve and "
-                   "/var/lib/carve-controller for root, else below ~/.local/state]")
+  verb->add_option(
+          "--state", options->state,
+          "Directory for the state; the agent and the controller use its subdirectories agent and controller "
+          "[for root /var/lib/carve and /var/lib/carve-controller, otherwise below ~/.local/state]")
       ->type_name("DIR");
   verb->footer("  carve up --sim a10x2");
   verb->callback([&context, options] { up(context, *options); });

@@ -167,7 +167,7 @@ def test_a_run_once_program_keeps_its_log_until_its_service_runs_again(world, se
     status = lambda: services.service("once")["status"]
     ended = lambda: [(r["slice"], r["state"], r["lastExit"]) for r in status()["replicaList"]]
     shown = services.apply(manifest, "--wait", status=1)
-    assert "it failed: exit status 3" in shown and "carve logs service/once shows its output" in shown
+    assert "failed: exit status 3" in shown and "carve logs service/once shows its output" in shown
     assert until(lambda: not world.slices() and ended() == [("once-1-0", "Failed", "exit status 3")], 60), status()
     assert "this is run 1\n" in services.carve("logs", "service/once")
     services.restart()

@@ -32,7 +32,7 @@ def test_replicas_are_added_under_load_and_their_number_is_explained(world, serv
     services.apply(document(replicas=1, memory="2GiB", share="10%"))
     endpoint = services.running()["endpoint"]
     assert condition(services.service("demo")["status"], "ScalingActive") is None
-    assert "service/demo has 1 to 2 replicas, for qps 1 each" in services.carve("autoscale", "service/demo", "--max", 2, "--qps", 1)
+    assert "service/demo has 1 to 2 replicas; the target of each is qps 1" in services.carve("autoscale", "service/demo", "--max", 2, "--qps", 1)
     clients = Clients(endpoint)
     try:
         assert until(lambda: services.service("demo")["status"]["readyReplicas"] == 2, 120, 0.2), services.service("demo")["status"]

@@ -128,9 +128,9 @@ def test_conflicting_tariffs_and_invalid_queries_are_rejected(services):
     assert "tariffs in EUR and in USD" in services.apply(
         tariff.replace("name: autumn", "name: other").replace("2026-09", "2026-10").replace("EUR", "USD"), status=1)
     assert "spec.pricePerGpuHour '0,30'" in services.apply(tariff.replace('"0.30"', '"0,30"'), status=1)
-    assert "--from 2026-11-02 is not before --to 2026-11-01" in \
+    assert "--from 2026-11-02 must be before --to 2026-11-01" in \
         services.carve("bill", "--from", "2026-11-02", "--to", "2026-11-01", status=2)
-    assert "--by prints sums, and --idle prints lines" in services.carve("bill", "--idle", "--by", "job", status=2)
+    assert "--by prints sums, but --idle prints lines" in services.carve("bill", "--idle", "--by", "job", status=2)
     assert "--idle does not support csv" in services.carve("bill", "--idle", "-o", "csv", status=2)
     assert "--account is empty" in services.carve("bill", "--account", "", status=2)
     assert "from 'soon': must be a date or a time in UTC" in services.carve("bill", "--from", "soon", status=1)

@@ -291,7 +291,7 @@ def test_the_last_value_of_a_repeated_key_is_used(jobs):
     conf = ("--conf", "emr.serverless.mgpu.core=40", "--conf", "emr.serverless.mgpu.core=35")
     out = jobs.submit("--params", EXAMPLES / "job.sql", *conf, *python("pass"))
     name, warning = out.splitlines()  # Standard output, then standard error.
-    assert warning == "carve: warning: --conf emr.serverless.mgpu.core is given twice; the last value is used, '35'"
+    assert warning == "carve: warning: --conf emr.serverless.mgpu.core is given twice; the last value, '35', is used"
     assert jobs.job(name)["status"]["gpu"] == "1000 MiB, 35%"
 
 

@@ -115,7 +115,7 @@ def test_parts_can_be_percentages_of_devices_of_different_sizes(world):
 @pytest.mark.parametrize("words, says", [
     (["--parts", "8GiB:30%,4Gib:10%"], "--parts: part 2 '4Gib:10%': memory '4Gib' is not a size; try 4GiB"),
     (["--parts", "8GiB:30%,4GiB:110%"], "share '110%' is not between 0.01% and 100%"),
-    (["--parts", "8GiB:30%,4GiB"], "part 2 has no share, and part 1 has one"),
+    (["--parts", "8GiB:30%,4GiB"], "part 2 has no share, but part 1 has one"),
     (["--parts", ","], "part 1 '': no memory given"),
     (["--parts", "8GiB,4GiB", "--memory", "1GiB"], "leave out --memory"),
     (["--parts", "8GiB,4GiB", "--compute", "10%"], "leave out --compute"),

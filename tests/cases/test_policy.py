@@ -46,7 +46,7 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
     assert policies(world) == [waiting, agrees(GUARANTEED)]
     assert world.show("a")["policy"] == FIXED, "running slices keep theirs"
     table = world.carve("devices").stdout
-    assert "* device 0: guaranteed-burst-share is desired, and takes effect when these slices have ended: a" in table
+    assert "* device 0: policy guaranteed-burst-share takes effect when these slices have ended: a" in table
     assert world.json("node")["policy"] == {"desired": GUARANTEED, "blocked_by": ["a"]}, "absent: the devices differ"
     assert "mixed" in world.carve("node").stdout
     # Neither slice is placed on the other's device.

@@ -134,7 +134,7 @@ def test_a_changed_policy_is_effective_after_a_restart_and_shows_what_blocks_it(
     node = nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["blockedBy"] == ["a"])
     assert node["status"]["policy"]["desired"] == "native-burst-share"
     assert "-> native-burst-share (restart; blocked by a)" in nodes.carve("get", "nodes")
-    assert "it is not restarted after 1 s: blocked by a" in nodes.carve("node", "restart", "n1", "--timeout", "1s", status=1)
+    assert "was not restarted within 1 s; it still has slices: a" in nodes.carve("node", "restart", "n1", "--timeout", "1s", status=1)
     refused = world.carve("run", "--memory", "1GiB", "--", "true")
     assert refused.returncode == 125 and "node n1 is being restarted" in refused.stderr
     nodes.carve("node", "restart", "n1", "--force", "--timeout", "60s")
@@ -235,7 +235,7 @@ def test_a_pai_eas_document_gets_slices_only_in_its_resource_groups(nodes):
     assert message in eas(nodes, 1, resource="p")
     shown = nodes.carve("explain", "slicing", "--pool", "p")
     assert message in shown and "slicing is available, but not to documents of PAI-EAS" in shown
-    assert "available, not to PAI-EAS" in nodes.carve("get", "pools")
+    assert "available, but not to PAI-EAS" in nodes.carve("get", "pools")
     assert "metadata.resource: is required, because GPU slicing needs an EAS resource group" in eas(nodes, 1)
     assert "service/e checked" in eas(nodes, gpu=1, resource="p"), "a whole device is no slice"
     nodes.apply(pool(type="EAS Resource Group"))
@@ -385,7 +385,7 @@ def test_a_drain_moves_services_and_stops_at_slices_of_carve_run(world, nodes):
     nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running" and s["status"]["replicaList"][0]["node"] == "n1")
     nodes.carve("uncordon", "n2")
     holding(world, "own", "--memory", "1GiB")
-    assert "own would be ended; stop them, or use --force" in nodes.carve("drain", "n1", "--timeout", "90s", status=1)
+    assert "own would be ended; stop these slices, or use --force" in nodes.carve("drain", "n1", "--timeout", "90s", status=1)
     shown = nodes.carve("drain", "n1", "--force", "--timeout", "90s")
     assert "service/demo moves" in shown and "node/n1 drained" in shown
     status = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")["status"]
@@ -406,7 +406,7 @@ def test_a_drain_moves_only_the_replicas_of_its_node(nodes):
     # n2 has one T4 of 15 GiB, which has no room for another 8 GiB.
     stays = nodes.carve("drain", "n1", "--timeout", "5s", status=1)
     assert "service/demo moves" in stays and "service/demo: node n1 is drained; replica 0 stays there: " in stays, stays
-    assert "node n1: it is not drained after 5 s: blocked by demo-1-0" in stays
+    assert "node n1 was not drained within 5 s; it still has slices: demo-1-0" in stays
     asked(nodes.socket, "/v1/services/demo", "PATCH", json.dumps({"spec": {"gpu": {"memory": "7GiB"}}}))
     shown = nodes.carve("drain", "n1", "--timeout", "90s")
     assert "node/n1 drained" in shown
