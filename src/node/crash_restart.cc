@@ -81,7 +81,7 @@ std::optional<int> restart_after_crashes() {
     const int64_t started = os::monotonic_ns();
     const pid_t agent = fork();
     if (agent < 0) {
-      os::log::error("the agent cannot be started: {}", strerror(errno));
+      os::log::error("cannot start the agent: {}", strerror(errno));
       return 1;
     }
     if (agent == 0) {

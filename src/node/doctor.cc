@@ -36,14 +36,14 @@ void check_devices(const NodeView& node, const std::vector<DeviceView>& devices,
       checks.push_back(check(name + " mode", false, message.substr(0, way_out), message.substr(way_out + 2)));
     }
     if (d.context.count == 0)
-      checks.push_back(
-          check(name + " context", false,
-                d.context_trouble.empty() ? "the context's size was not measured" : d.context_trouble,
-                "see the agent's log; until then contexts are charged after NVML reports them"));
+      checks.push_back(check(
+          name + " context", false,
+          d.context_trouble.empty() ? "the context's size was not measured" : d.context_trouble,
+          "see the agent's log; until the size is known, contexts are charged only after NVML reports them"));
     for (const std::string& unmanaged : d.unmanaged_processes)
-      checks.push_back(
-          check(name + " audit", false, unmanaged,
-                "start it with carve run, or stop it; the agent does not act on unmanaged processes"));
+      checks.push_back(check(
+          name + " audit", false, unmanaged,
+          "start the program with carve run, or stop it; the agent does not act on unmanaged processes"));
   }
 }
 
@@ -51,11 +51,12 @@ void check_driver(const NodeView& node, const std::vector<DeviceView>& devices,
                   std::vector<api::Check>& checks) {
   const bool fresh = node.sample_age_ns < 5 * os::second;
   checks.push_back(check("driver samples", fresh,
-                         fresh ? "NVML is sampled every second" : "NVML has not answered for 5 s",
+                         fresh ? "NVML is sampled every second" : "NVML has not responded for 5 s",
                          "run nvidia-smi; if it hangs too, the driver is the cause", CheckStatus::failed));
   if (!node.process_lists_trouble.empty())
-    checks.push_back(check("nvidia-smi in slices", false, node.process_lists_trouble,
-                           "memory and devices are those of the slice; use carve ps for its processes"));
+    checks.push_back(check(
+        "nvidia-smi in slices", false, node.process_lists_trouble,
+        "the memory and the devices that it shows are right; for the slice's processes, use carve show"));
   const bool hidden = std::ranges::any_of(devices, &DeviceView::processes_hidden);
   checks.push_back(check("audit", !hidden,
                          hidden
@@ -75,7 +76,7 @@ void check_ended(const std::vector<DeviceView>& devices, std::vector<api::Check>
   checks.push_back(
       check("audit of ended processes", trouble.empty(),
             trouble.empty() ? "NVML's accounting reports processes that ended before the next sample"
-                            : "a process that ends before the next sample is not seen: " + trouble,
+                            : "processes that end before the next sample are not audited: " + trouble,
             "run the agent as root, or turn accounting on: nvidia-smi -am 1; not every device supports it"));
 }
 
@@ -83,8 +84,8 @@ void check_kernel_log(const NodeView& node, std::vector<api::Check>& checks) {
   checks.push_back(
       check("kernel log", node.kernel_log_trouble.empty(),
             node.kernel_log_trouble.empty()
-                ? node.kernel_log + " identifies the process of an error (Xid), and thereby its slice"
-                : node.kernel_log_trouble + "; an error (Xid) is shown for its device only",
+                ? node.kernel_log + " identifies the process that caused an error (Xid), and thus its slice"
+                : node.kernel_log_trouble + "; errors (Xid) are shown only for their device, not for a slice",
             "run the agent with CAP_SYSLOG, or set a readable copy with --kernel-log FILE"));
 }
 
@@ -99,16 +100,16 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
       "sealed limits", node.limits_sealed,
       node.limits_sealed
           ? "slices get their limits through a read-only mount; root in a container cannot write them either"
-          : "limits are protected against accidents only; a process of the agent's own user could "
-            "open them for writing",
-      geteuid() == 0 ? "Linux 5.12 or newer, and CAP_SYS_ADMIN in the agent's mount namespace"
+          : "limits are protected only against accidents, because a process of the agent's user could open "
+            "them for writing",
+      geteuid() == 0 ? "use Linux 5.12 or newer, and give the agent CAP_SYS_ADMIN in its mount namespace"
                      : "run the agent as root"));
-  checks.push_back(
-      check("cgroup per slice", node.cgroup_trouble.empty(),
-            node.cgroup_trouble.empty()
-                ? "each slice has a cgroup, so its end is seen immediately and a stop reaches every process"
-                : "slices are identified by their process tree:  " + node.cgroup_trouble,
-            "run the agent as root on a machine with cgroup v2 mounted"));
+  checks.push_back(check(
+      "cgroup per slice", node.cgroup_trouble.empty(),
+      node.cgroup_trouble.empty()
+          ? "each slice has a cgroup, so its end is detected immediately and a stop reaches every process"
+          : "slices are identified only by their process trees: " + node.cgroup_trouble,
+      "run the agent as root on a machine with cgroup v2 mounted"));
   checks.push_back(
       check("shared memory", node.runtime_in_memory,
             node.runtime_dir + (node.runtime_in_memory
@@ -126,19 +127,20 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
 api::Check check_bookkeeper(const NodeView& node) {
   return check("bookkeeper", true,
                node.bookkeeper == Bookkeeper::agent
-                   ? "the agent grants slices at the request of users"
+                   ? "the agent grants the slices that users request"
                    : "Kubernetes manages slices: only root may create them, for pods and claims");
 }
 
 // Reports how compute is metered.
 api::Check check_metering(const NodeView& node) {
   std::string detail =
-      "time in which a slice had work on the device: the device itself writes the end of the work "
-      "(cuStreamWriteValue64), or the program's own synchronisation reports it; compared four times a second "
-      "with what NVML reports for each process";
+      "counts the time in which a slice had work on the device: the device writes the end of the work "
+      "(cuStreamWriteValue64), or the program's own synchronisation reports it; the result is compared four "
+      "times a second with what NVML reports for each process";
   if (node.polled_processes != 0)
-    detail += fmt::format("; for {} process{} the driver cannot write, and CUDA events are polled instead",
-                          node.polled_processes, node.polled_processes == 1 ? "" : "es");
+    detail +=
+        fmt::format("; for {} process{} the device cannot write the end, so CUDA events are polled instead",
+                    node.polled_processes, node.polled_processes == 1 ? "" : "es");
   return check("compute metering", true, detail);
 }
 

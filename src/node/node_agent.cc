@@ -85,7 +85,7 @@ Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const
 Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
   if (const auto label = node_.labels.policy(); label && label != policy)
     return failure(FailureKind::failed_precondition,
-                   "the label {} of this node sets {}; remove it first (carve node set --label {}-)",
+                   "the label {} of this node sets {}; remove the label first (carve node set --label {}-)",
                    node_.labels.key_of(LabelMeaning::policy), text(*label),
                    node_.labels.key_of(LabelMeaning::policy));
   Policies& policies = node_.compute.policies;
@@ -98,15 +98,15 @@ Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
 Outcome<void> NodeAgent::set_memory_unit(MemoryUnit unit, WhenHeld when_held, const std::string& by) {
   if (const auto label = node_.labels.memory_unit(); label && label != unit)
     return failure(FailureKind::failed_precondition,
-                   "the label {0} of this node sets {1}; change that (carve node set --label {0}={2})",
+                   "the label {0} of this node sets {1}; change the label (carve node set --label {0}={2})",
                    node_.labels.key_of(LabelMeaning::memory_unit), text(*label), text(unit));
   KeptSettings& kept = node_.kept_settings;
   if (kept.memory_unit().desired == unit) return {};
   const auto holders = node_.memory_unit_holders();
   if (when_held == WhenHeld::refuse && kept.memory_unit().effective != unit && !holders.empty())
     return failure(FailureKind::failed_precondition,
-                   "the memory unit stays {} while slices that were requested in it run: {}; stop them, or "
-                   "change it with --when-free",
+                   "the memory unit stays {} while slices that were requested in units run: {}; stop these "
+                   "slices, or use --when-free",
                    text(kept.memory_unit().effective), fmt::join(holders, ", "));
   const auto done = kept.want(unit, holders);
   if (done) node_.event("", fmt::format("memory unit {} set by {}", text(unit), by));
@@ -117,8 +117,8 @@ Outcome<void> NodeAgent::refuse_grants(const std::string& message, const std::st
   if (node_.kept_settings.grants_refused() == message) return {};
   const auto done = node_.kept_settings.refuse_grants(message);
   if (done)
-    node_.event("", message.empty() ? fmt::format("slices allowed by {}", by)
-                                    : fmt::format("slices refused by {}: {}", by, message));
+    node_.event("", message.empty() ? fmt::format("new slices allowed by {}", by)
+                                    : fmt::format("new slices refused by {}: {}", by, message));
   return done;
 }
 
@@ -136,9 +136,10 @@ Outcome<void> NodeAgent::set_label(const std::string& key, const std::optional<s
       return done;
     }
   }
-  const char* const effect = meaning == LabelMeaning::placement
-                                 ? "; the agent only shows it, and a controller or Kubernetes applies it"
-                                 : "";
+  const char* const effect =
+      meaning == LabelMeaning::placement
+          ? "; the agent only shows the label, and a controller or Kubernetes applies it"
+          : "";
   node_.event("", value ? fmt::format("label {}={} set by {}{}", key, *value, by, effect)
                         : fmt::format("label {} removed by {}", key, by));
   return meaning == LabelMeaning::policy && value ? set_policy(*node_.labels.policy(), by) : Outcome<void>{};
@@ -265,9 +266,9 @@ void NodeAgent::add_lost(std::vector<DeviceView>& devices, const ledger::Balance
     return;
   DeviceView& view = devices.emplace_back();
   view.device = balance.device;
-  view.health = {
-      HealthState::lost,
-      "the driver has not reported the device since the agent started; reset it or restart the node"};
+  view.health = {HealthState::lost,
+                 "the driver has not reported the device since the agent started; reset the device, or "
+                 "restart the node"};
   view.is_reported = false;
   view.policy = node_.compute.policies.of(balance.device.uuid);
   view.free = balance.free;

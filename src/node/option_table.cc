@@ -26,7 +26,7 @@ Outcome<void> set_policy(Options& o, const std::string& option, const std::strin
   const auto policy = parse<Policy>(word);
   if (o.policy && o.policy != policy)
     return failure(FailureKind::invalid_argument,
-                   "{} {}: another option already sets {}; give the policy once", option, word,
+                   "{} {}: another option sets the policy {}; give only one of them", option, word,
                    text(*o.policy));
   o.policy = policy;
   return {};
@@ -53,7 +53,8 @@ Outcome<void> set_metrics(Options& o, const std::string& word) {
   o.metrics = os::parse_tcp_address(word);
   if (!o.metrics)
     return failure(FailureKind::invalid_argument,
-                   "--metrics-listen '{}' is not an address and a port, such as 127.0.0.1:9400", shown(word));
+                   "--metrics-listen '{}' must be an address and a port, such as 127.0.0.1:9400",
+                   shown(word));
   return {};
 }
 
@@ -97,7 +98,7 @@ Outcome<void> choose(Options& o, const std::string& value) {
 const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--sim",
      .value = "SPEC|FILE",
-     .help = "simulate devices instead of using real ones: a10x2, demo15, a10x2,t4x1, or a YAML file",
+     .help = "simulate devices instead of using real ones: a10x2, demo15, a10x2,t4x1 or a YAML file",
      .store = os::keep<&Options::sim>},
     {.name = "--state",
      .value = "DIR",
@@ -125,16 +126,16 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .noun = "a bookkeeper"},
     {.name = "--driver-root",
      .value = "DIR",
-     .help = "mount point of the host's root, for an agent in a container: the driver's libraries\n"
-             "are there [/]",
+     .help = "directory that contains the driver's libraries; for an agent in a container, the mount\n"
+             "point of the host's root [/]",
      .store = os::keep<&Options::driver_root>},
     {.name = "--libraries",
      .value = "DIR",
-     .help = "folder to which an agent in a container copies Carve's libraries; containers get them\n"
-             "mounted from there, so the host has it at the same path [where they are installed]",
+     .help = "directory to which an agent in a container copies Carve's libraries; it must have the same\n"
+             "path on the host, because containers mount it from there [where they are installed]",
      .store = os::keep<&Options::libraries>},
     {.name = "--restart-after-crash",
-     .help = "start the agent again when a signal has ended it, without a restart of its container",
+     .help = "restart the agent when a signal has terminated it, without a restart of its container",
      .store = os::raise<&Options::restart_after_crash>},
     {.name = "--topology",
      .value = "FILE",
@@ -151,7 +152,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = set_spill_limit},
     {.name = "--context-charge",
      .value = "TO",
-     .help = "slice: contexts count against the slice's quota; reserve: against the device's\n"
+     .help = "what CUDA contexts count against: slice, the slice's quota; reserve, the device's\n"
              "reserved bytes [slice]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.contexts_in_slice = value == "slice";
@@ -162,14 +163,14 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--audit",
      .value = "ACTION",
      .help = "action against a process of a slice that holds device memory without being attached:\n"
-             "report it; freeze its slice (carve thaw NAME continues it); kill the process [report]",
+             "report it; freeze its slice (carve thaw NAME resumes it); kill the process [report]",
      .store = choose<&Options::audit, parse<AuditAction>>,
      .words = {text(AuditAction::report), text(AuditAction::freeze), text(AuditAction::kill)},
      .noun = "an action"},
     {.name = "--over-quota",
      .value = "ACTION",
      .help = "action when memory that no call requested takes a slice beyond its quota: report it;\n"
-             "refuse it further allocations; kill the slice, also when a call is refused [refuse]",
+             "refuse further allocations; kill the slice, also when a call is refused [refuse]",
      .store = choose<&Options::over_quota, parse<OverQuotaAction>>,
      .words = {text(OverQuotaAction::report), text(OverQuotaAction::refuse), text(OverQuotaAction::kill)},
      .noun = "an action"},
@@ -180,15 +181,15 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = os::keep<&Options::kernel_log>},
     {.name = "--label",
      .value = "KEY=VALUE",
-     .help = "label of this node, repeatable, kept across restarts; KEY- removes a label;\n"
+     .help = "label to set on this node, kept across restarts; repeatable; KEY- removes a label;\n"
              "vke.volcengine.com/mgpu-compute-policy sets the policy, as --policy does",
      .store = set_label,
      .repeatable = true},
     {.name = "--policy",
      .value = "NAME",
      .help = "compute policy of this node's devices: fixed-share, guaranteed-burst-share,\n"
-             "native-burst-share [the last carve node set --policy, else fixed-share]. A device\n"
-             "changes its policy when its last slice has ended",
+             "native-burst-share. A device changes its policy when its last slice has ended\n"
+             "[the policy last set with carve node set, otherwise fixed-share]",
      .store = [](Options& o, const std::string& value) { return set_policy(o, "--policy", value); },
      .words = policies,
      .noun = "a policy"},
@@ -197,8 +198,8 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = os::raise<&Options::policy_per_slice>},
     {.name = "--best-effort",
      .value = "ACTION",
-     .help = "action on a request without a compute share for a device that enforces shares:\n"
-             "allow it, to run when no entitled slice wants the device; refuse it [allow]",
+     .help = "action on a request without a compute share for a device that enforces shares: allow it,\n"
+             "so that the slice runs when no entitled slice wants the device; refuse it [allow]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.admit_best_effort = value == "allow";
        return {};
@@ -210,8 +211,8 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = os::raise<&Options::overcommit_compute>},
     {.name = "--memory-unit",
      .value = "UNIT",
-     .help = "unit of an integer memory request (carve run --gpu-mem 16): 1GiB, 128MiB\n"
-             "[the last one, else 1GiB]",
+     .help = "unit of memory requests that are plain numbers (carve run --gpu-mem 16): 1GiB, 128MiB\n"
+             "[the unit last set, otherwise 1GiB]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.memory_unit = *parse<MemoryUnit>(value);
        return {};
@@ -220,7 +221,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .noun = "a memory unit"},
     {.name = "--start-delay",
      .value = "TIME",
-     .help = "start time of simulated devices, such as 20s; until then no slice is granted [0s]",
+     .help = "time that simulated devices take to start, such as 20s; no slice is granted before [0s]",
      .store = set_start_delay},
     {.name = "--controller-user",
      .value = "USER",
@@ -234,15 +235,16 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      }},
     {.name = "--metrics-listen",
      .value = "HOST:PORT",
-     .help = "loopback address that also answers GET /metrics (127.0.0.1:9400, [::1]:9400)",
+     .help = "loopback address at which GET /metrics is also served (127.0.0.1:9400, [::1]:9400)",
      .store = set_metrics},
     {.name = "--metrics-listen-any",
-     .help = "allow any address there: each client that reaches it sees every slice's name and usage",
+     .help = "allow any address for --metrics-listen; every client that reaches it sees all slices'\n"
+             "names and usage",
      .store = os::raise<&Options::metrics_any>},
     {.name = "--cdi-dir",
      .value = "DIR",
-     .help = "directory where slices for containers are announced\n"
-             "[/var/run/cdi as root, else cdi next to the socket]",
+     .help = "directory in which slices are announced to container engines\n"
+             "[root: /var/run/cdi; else cdi next to the socket]",
      .store = os::keep<&Options::cdi_dir>},
 });
 

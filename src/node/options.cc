@@ -41,7 +41,7 @@ const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(
       "carved",
       "carved: the Carve node agent. It divides this node's GPUs into slices and enforces their limits.",
-      "SIGTERM and SIGINT end the agent; slices keep running inside their quotas, and the next agent adopts "
+      "SIGTERM and SIGINT end the agent; slices keep running within their quotas, and the next agent adopts "
       "them.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the reason is on "
       "stderr.\n"
@@ -54,13 +54,13 @@ const os::CommandLine& line() {
 Outcome<void> consistent(const Options& o) {
   if (o.start_delay_ns != 0 && o.sim.empty())
     return failure(FailureKind::invalid_argument,
-                   "--start-delay needs --sim: the start time of real devices cannot be set");
+                   "--start-delay requires --sim, because the start time of real devices cannot be set");
   if (o.metrics_any && !o.metrics)
-    return failure(FailureKind::invalid_argument, "--metrics-listen-any needs --metrics-listen HOST:PORT");
+    return failure(FailureKind::invalid_argument, "--metrics-listen-any requires --metrics-listen HOST:PORT");
   if (o.metrics && !o.metrics_any && !os::is_loopback(*o.metrics))
     return failure(FailureKind::invalid_argument,
-                   "--metrics-listen {}: metrics name every slice, so only a loopback address is opened; "
-                   "add --metrics-listen-any to open this one",
+                   "--metrics-listen {}: metrics contain every slice's name, so only loopback addresses are "
+                   "allowed; use one, or add --metrics-listen-any",
                    o.metrics->host);
   return {};
 }

@@ -92,7 +92,7 @@ TEST(Options, are_rejected_with_a_message_if_invalid) {
               {{"--metrics-listen", "localhost:9400"}, "an address and a port"},
               {{"--metrics-listen", "127.x:9400"}, "an address and a port"},
               {{"--metrics-listen", "0.0.0.0:9400"}, "only a loopback address"},
-              {{"--metrics-listen-any"}, "needs --metrics-listen"}};
+              {{"--metrics-listen-any"}, "requires --metrics-listen"}};
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);
     ASSERT_FALSE(o) << row.message;
@@ -130,7 +130,7 @@ TEST(Options, of_a_hostile_command_line_are_rejected_with_one_line) {
       {{""}, "unknown option ;"},
       {{"--label", "a=b", "c=d"}, "unknown option c=d"},
       {{"--policy", "fixed-share", "--label", "vke.volcengine.com/mgpu-compute-policy=native-burst-share"},
-       "another option already sets"},
+       "another option sets the policy"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
       {{"--completion", "csh"}, "--completion 'csh' is not a shell with completion; use bash"},
   };

@@ -107,9 +107,10 @@ Outcome<Paths> find_driver(Paths paths, const Options& options) {
     for (std::string* library : {&paths.libcuda, &paths.libnvml}) {
       const std::string found = find_below(options.driver_root, *library);
       if (found.empty())
-        return failure(FailureKind::unavailable,
-                       "--driver-root {}: there is no {} below it; install NVIDIA's driver on the host",
-                       options.driver_root, *library);
+        return failure(
+            FailureKind::unavailable,
+            "--driver-root {}: {} was not found below this directory; install NVIDIA's driver on the host",
+            options.driver_root, *library);
       *library = found;
     }
   return with_libraries(std::move(paths), options);
@@ -138,7 +139,7 @@ Outcome<Paths> find_paths(const Options& options) {
   // A simulated set must be as accessible as the /dev of a real device, because every program of a slice uses
   // it. The other files of the state directory are readable only by their owner.
   if (chmod(options.state.c_str(), 0711) != 0)
-    return failure(FailureKind::permission_denied, "cannot make {} accessible to other users' programs: {}",
+    return failure(FailureKind::permission_denied, "cannot make {} accessible to programs of other users: {}",
                    options.state, strerror(errno));
   setenv("SIMGPU_DIR", paths.sim_set.c_str(), 1);
   return with_libraries(std::move(paths), options);
@@ -181,8 +182,7 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   if (!options.topology.empty()) {
     const auto matrix = os::read_file(options.topology, 1 << 20);
     if (!matrix)
-      return failure(FailureKind::invalid_argument, "--topology {}: the file cannot be read",
-                     options.topology);
+      return failure(FailureKind::invalid_argument, "--topology {}: cannot read the file", options.topology);
     const auto read = place::Topology::read(*matrix, count);
     if (!read)
       return failure(FailureKind::invalid_argument, "--topology {}: {}", options.topology,
@@ -196,8 +196,8 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   const auto told = place::Topology::of(count, wires);
   if (told) return *told;
   os::log::warning(
-      "{}: the driver contradicts itself, so its links are not used for placement; carved --topology FILE "
-      "sets them",
+      "{}: the driver's report of the links is contradictory, so it is not used for placement; carved "
+      "--topology FILE sets the links",
       told.error().message);
   return std::nullopt;
 }

@@ -68,7 +68,7 @@ InventoryKey inventory_key(const Options& options, const Paths& paths) {
 void remember(const Options& options, const Paths& paths, const Inventory& inventory) {
   const std::string text = write_inventory(inventory, inventory_key(options, paths));
   if (const auto kept = os::replace_file(inventory_path(options), text, 0600); !kept)
-    os::log::warning("{}; the next start waits for NVML", kept.error().message);
+    os::log::warning("{}; the next start of the agent will have to wait for NVML", kept.error().message);
 }
 
 // Runs in the search's thread.
@@ -270,10 +270,11 @@ Outcome<Machine> find_machine(const Options& options) {
     remember(options, *paths, out.inventory);
   } else {
     out.inventory = std::move(*inventory);
-    os::log::warning("NVML has not answered within {} s; the devices of the last start are served without it",
-                     nvml_patience_ns / os::second);
+    os::log::warning(
+        "NVML did not respond within {} s; the agent continues with the devices of its previous start",
+        nvml_patience_ns / os::second);
     for (NodeDevice& d : out.inventory.devices)
-      d.sample.health = {HealthState::unresponsive, "NVML has not answered since the agent started"};
+      d.sample.health = {HealthState::unresponsive, "NVML has not responded since the agent started"};
   }
   auto claims = paths->sim_set.empty()
                     ? claim(devices_of(out.inventory.devices), claims_folder(surroundings()))
@@ -304,10 +305,11 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   if (!labels) return tl::unexpected(labels.error());
   const auto unit = labels->memory_unit();
   if (unit && options.memory_unit && options.memory_unit != unit)
-    return failure(FailureKind::failed_precondition,
-                   "--memory-unit {}: the label {} sets {}; remove the label first (--label {}-)",
-                   text(*options.memory_unit), labels->key_of(LabelMeaning::memory_unit), text(*unit),
-                   labels->key_of(LabelMeaning::memory_unit));
+    return failure(
+        FailureKind::failed_precondition,
+        "--memory-unit {}: the label {} of this node sets {}; remove the label first (--label {}-)",
+        text(*options.memory_unit), labels->key_of(LabelMeaning::memory_unit), text(*unit),
+        labels->key_of(LabelMeaning::memory_unit));
   auto kept_settings =
       KeptSettings::open(options.state + "/settings.json", unit ? unit : options.memory_unit);
   if (!kept_settings) return tl::unexpected(kept_settings.error());
@@ -315,14 +317,15 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   if (const auto policy = labels->policy()) {
     if (options.policy && options.policy != policy)
       return failure(FailureKind::failed_precondition,
-                     "--policy {}: the label {} sets {}; remove the label first (--label {}-)",
+                     "--policy {}: the label {} of this node sets {}; remove the label first (--label {}-)",
                      text(*options.policy), labels->key_of(LabelMeaning::policy), text(*policy),
                      labels->key_of(LabelMeaning::policy));
     settings.policy = policy;
   }
   auto kernel_log = KernelLog::open(settings.kernel_log);
   if (!kernel_log)
-    os::log::warning("{}; an error (Xid) is shown for its device only", kernel_log.error().message);
+    os::log::warning("{}; errors (Xid) are shown only for their device, not for a slice",
+                     kernel_log.error().message);
   auto running = std::make_unique<Running>(
       NodeState{.loop = loop,
                 .settings = std::move(settings),
@@ -366,16 +369,16 @@ void begin_sampling(Running& running, Measurement& measurement) {
 // Handles NVML's result, which may arrive late.
 void take(os::Loop& loop, Running& running, Measurement& measurement, Outcome<FoundDevices> found) {
   if (!found) {
-    running.node.event("", "devices cannot be measured: " + found.error().message);
+    running.node.event("", "cannot measure the devices: " + found.error().message);
     for (NodeDevice& d : running.node.devices) d.sample.health.reason = found.error().message;
     return;
   }
   measurement.nvml = std::move(found->nvml);
   if (are_same_devices(running.node.devices, found->inventory.devices)) {
-    running.node.event("", "NVML responded; the devices have not changed since the last start");
+    running.node.event("", "NVML responded; the devices have not changed since the agent's previous start");
     return begin_sampling(running, measurement);
   }
-  os::log::error("NVML reports different devices than at the last start; restarting the agent with them");
+  os::log::error("NVML reports different devices than at the agent's previous start; restarting the agent");
   measurement.devices_changed = true;
   loop.stop();
 }
@@ -436,7 +439,7 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Meas
 
   os::log::write_left_out();
   const size_t running_on = agent.slices({}).size();
-  os::log::info("agent ended; {} slices keep running inside their quotas", running_on);
+  os::log::info("agent ended; {} slices keep running within their quotas", running_on);
   unlink(options.socket.c_str());
   if (running_on == 0) unlink((options.socket + shm::attach_suffix).c_str());
   if (measurement.devices_changed) return 0;
@@ -451,7 +454,7 @@ int start_again(char** argv) {
     if (std::string_view(*word) != "--restart-after-crash") *kept++ = *word;
   *kept = nullptr;
   execv("/proc/self/exe", argv);
-  os::log::error("the agent cannot be executed again: {}", strerror(errno));
+  os::log::error("cannot execute the agent again: {}", strerror(errno));
   return 1;
 }
 

@@ -144,7 +144,7 @@ def test_the_callers_list_chooses_several_devices(world, uuids):
     named = world.carve("run", "--memory", "2GiB", "--devices", "2", "--device", "0,2", "--name", "b", "--", "true")
     assert named.returncode == 0 and {p["uuid"] for p in world.show("b")["parts"]} == {uuids[0], uuids[2]}
     few = world.carve("run", "--memory", "2GiB", "--devices", "2", "--device", "0", "--", "true")
-    assert few.returncode == 125 and "2 devices are requested, but device lists 1" in few.stderr, few.stderr
+    assert few.returncode == 125 and "2 devices are requested, but the request allows only 1" in few.stderr, few.stderr
 
 
 @pytest.mark.devices("a10x4")

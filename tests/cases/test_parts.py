@@ -120,7 +120,7 @@ def test_parts_can_be_percentages_of_devices_of_different_sizes(world):
     (["--parts", "8GiB,4GiB", "--memory", "1GiB"], "leave out --memory"),
     (["--parts", "8GiB,4GiB", "--compute", "10%"], "leave out --compute"),
     (["--parts", "8GiB,4GiB", "--devices", "2"], "leave out --devices"),
-    (["--parts", "8GiB,4GiB", "--device", "0"], "2 devices are requested, but device lists 1; list 2 or more"),
+    (["--parts", "8GiB,4GiB", "--device", "0"], "2 devices are requested, but the request allows only 1; allow 2 or more"),
     (["--parts", "8GiB,4GiB,1GiB"], "3 parts need a device each, but the node has 2"),
     (["--parts", "8GiB,1KiB"], "parts[1]: 1 KiB of memory is too little"),
     (["--parts", "30GiB,4GiB", "--wait"], "request at most"),
@@ -148,7 +148,7 @@ def test_parts_keep_their_amounts_while_they_run(world):
     begin(world, "8GiB:30%,4GiB:10%")
     for change in (["--memory", "2GiB"], ["--compute", "20%"]):
         refused = world.carve("set", "a", *change)
-        assert refused.returncode != 0 and "stop it and request a slice with other parts" in refused.stderr, refused.stderr
+        assert refused.returncode != 0 and "stop the slice and request one with other parts" in refused.stderr, refused.stderr
     changed = world.carve("set", "a", "--latency")
     assert changed.returncode == 0 and "a: 8 GiB,4 GiB, 30%,10%" in changed.stdout, changed.stdout
     assert shown(world.slices()["a"]["parts"]) == shown(world.show("a")["parts"])

@@ -91,10 +91,10 @@ def test_explain_shows_what_each_device_lacks(world):
 def test_explain_shows_the_chosen_device_and_the_reason(world):
     hold(world, "pod1", "--memory", "2GiB")
     done = world.carve("explain", "--memory", "3GiB")
-    assert done.returncode == 0 and "it would be placed on device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
+    assert done.returncode == 0 and "the slice would be placed on device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
     assert "device 0: fits; 10 GiB would stay free" in done.stdout and "device 1: fits; 12 GiB would stay free" in done.stdout
     explained = world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
-    assert "it would be placed on device 1: 3 GiB (spread: the emptiest device" in explained
+    assert "the slice would be placed on device 1: 3 GiB (spread: the emptiest device" in explained
 
 
 def test_the_api_accepts_only_a_nodes_strategies(world):

@@ -65,7 +65,7 @@ def test_repeating_a_request_returns_the_same_slice(world):
     for other in (part(first, GiB), part(second, 2 * GiB), part(first, 2 * GiB, 1000)):
         status, refused = grant(world, other)
         assert (status, refused["type"]) == (409, "carve:already-exists")
-        assert f"pod a/web-0, container main has the slice '{slice_['name']}' with other terms: 2 GiB on device 0" in refused["detail"]
+        assert f"pod a/web-0, container main already has the slice '{slice_['name']}' with different terms, 2 GiB on device 0" in refused["detail"]
     assert grant(world, part(first, 2 * GiB), holder=pod(container="sidecar"))[0] == 201
     assert grant(world, part(first, 2 * GiB), holder=pod(uid="another"))[0] == 201
     assert len(world.slices()) == 3

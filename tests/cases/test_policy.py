@@ -110,7 +110,7 @@ def test_the_value_of_a_system_label_cannot_be_edited(world):
     assert world.carve(*label, f"{LABEL}={NATIVE}", "--label", "zone=a").returncode == 0
     assert policies(world) == [agrees(NATIVE)] * 2, "the label sets the policy"
     done = world.carve(*label, f"{LABEL}={FIXED}")
-    assert done.returncode == 1 and f"{LABEL} is a system label: its value '{NATIVE}' on this node cannot be edited" in done.stderr
+    assert done.returncode == 1 and f"{LABEL} is a system label, so its value '{NATIVE}' on this node cannot be edited" in done.stderr
     assert world.carve(*label, f"{LABEL}={NATIVE}").returncode == 0, "the same value is no change"
     done = world.carve("node", "set", "--policy", FIXED)
     assert done.returncode == 1 and f"the label {LABEL} of this node sets {NATIVE}" in done.stderr
@@ -128,7 +128,7 @@ def test_the_value_of_a_system_label_cannot_be_edited(world):
     world.process.kill()
     world.process.wait()
     done = subprocess.run([world.build / "bin/carved", *world.arguments, "--label", f"{LABEL}={NATIVE}"], capture_output=True, text=True)
-    assert done.returncode == 1 and "is a system label: its value 'fixed-share'" in done.stderr
+    assert done.returncode == 1 and "is a system label, so its value 'fixed-share'" in done.stderr
     world.start()
 
 

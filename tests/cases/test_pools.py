@@ -299,7 +299,7 @@ def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
     status, problem = nodes.patch("n1", {"metadata": {"labels": {"gpuMemoryUnit": "128MiB"}}})
     assert (status, problem["type"], problem["blockedBy"]) == (409, "carve:blocked", ["a"])
     refused = world.carve("node", "set", "--memory-unit", "128MiB")
-    assert refused.returncode == 1 and "the memory unit stays 1GiB while slices that were requested in it run: a" in refused.stderr
+    assert refused.returncode == 1 and "the memory unit stays 1GiB while slices that were requested in units run: a" in refused.stderr
     nodes.carve("label", "node", "n1", f"{UNIT}=128MiB", "--when-free")
     nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"] == {"desired": "128MiB", "effective": "1GiB", "blockedBy": ["a"]})
     refused = world.carve("run", "--gpu-mem", "1", "--", "true")
@@ -319,7 +319,7 @@ def test_removing_the_unit_label_does_not_change_the_unit_while_slices_use_it(wo
     nodes.carve("label", "node", "n1", f"{UNIT}=128MiB")
     nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
     holding(world, "a", "--gpu-mem", "16")
-    assert "the memory unit of node n1 stays 128MiB while slices that were requested in it run: a" in \
+    assert "the memory unit of node n1 stays 128MiB while slices that were requested in units run: a" in \
         nodes.carve("label", "node", "n1", f"{UNIT}-", status=1)
     world.carve("stop", "a")
     assert until(lambda: world.json("ps")["slices"] == [], 20)
@@ -334,13 +334,13 @@ def test_labels_of_a_running_agent_have_the_same_meaning_as_in_a_controller(worl
         return done.stderr
     label("carve.dev/compute-policy=native-burst-share")
     assert {d["policy"]["effective"] for d in world.json("devices")["devices"]} == {"native-burst-share"}
-    assert "the label carve.dev/compute-policy sets the same and is native-burst-share" in label(
+    assert "the label carve.dev/compute-policy sets the same property and is native-burst-share" in label(
         "vke.volcengine.com/mgpu-compute-policy=fixed-share", status=1)
     label("gpuMemoryUnit=128MiB")
     assert world.json("node")["memory_unit"] == "128MiB"
     holding(world, "a", "--gpu-mem", "16")
     for change in "gpuMemoryUnit=1GiB", "gpuMemoryUnit-":
-        assert "the memory unit stays 128MiB while slices that were requested in it run: a" in label(change, status=1)
+        assert "the memory unit stays 128MiB while slices that were requested in units run: a" in label(change, status=1)
         assert world.json("node")["labels"]["gpuMemoryUnit"] == "128MiB", "as before"
     for key in "ack.node.gpu.schedule=share", "carve.dev/placement=spread":
         assert f"carve label node NAME {key}" in label(key, status=1)

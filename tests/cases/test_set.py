@@ -57,7 +57,7 @@ def test_memory_can_shrink_to_the_bytes_in_use_and_a_rejection_names_their_holde
     (pid,) = [p["pid"] for p in shown["processes"] if p["attached"]]
     done = world.carve("set", "a", "--memory", "1GiB")
     assert done.returncode == 1
-    assert f"process {pid} (" in done.stderr and "carve-load" in done.stderr and "its quota must be at least" in done.stderr
+    assert f"process {pid} (" in done.stderr and "carve-load" in done.stderr and "its quota must currently be at least" in done.stderr
     assert quota(world) == 4 * GiB
     assert world.carve("set", "a", "--memory", f"{used // MiB}MiB").returncode == 0
     assert quota(world) == used

@@ -151,11 +151,12 @@ std::optional<http::Response> refused_unit(const Call& call, const Object& node,
   const auto holders = call.context.node_actions->slices_in_units(node.key.name);
   if (!holders) return refuse(holders.error());
   if (holders->empty()) return std::nullopt;
-  return refuse_as("carve:blocked",
-                   fmt::format("the memory unit of node {} stays {} while slices that were requested in it "
-                               "run: {}; stop them, or change it with --when-free",
-                               node.key.name, status.memory_unit.effective, fmt::join(*holders, ", ")),
-                   *holders);
+  return refuse_as(
+      "carve:blocked",
+      fmt::format("the memory unit of node {} stays {} while slices that were requested in units "
+                  "run: {}; stop these slices, or use --when-free",
+                  node.key.name, status.memory_unit.effective, fmt::join(*holders, ", ")),
+      *holders);
 }
 
 std::optional<http::Response> refused_pool(const Call& call, const std::optional<std::string>& pool) {

@@ -60,7 +60,7 @@ Outcome<uint64_t> EventLog::last_seen(std::string_view id) const {
   const auto number = number_of(dash == std::string_view::npos ? id : id.substr(dash + 1));
   if (!generation || !number)
     return failure(FailureKind::invalid_argument,
-                   "'{}' is not the id of an event; use an id of the stream, or none", id.substr(0, 80));
+                   "'{}' is not an event id; use an id from the event stream, or none", id.substr(0, 80));
   const bool this_agent = *generation == generation_;
   if (dash == std::string_view::npos && *number == 0) return 0;
   if (this_agent && *number > newest_)
@@ -69,8 +69,8 @@ Outcome<uint64_t> EventLog::last_seen(std::string_view id) const {
   const uint64_t seen = this_agent ? *number : 0;
   if (seen < newest_removed_)
     return failure(FailureKind::gone,
-                   "events after {} were dropped; the oldest kept one is {}-{}; watch without an id", id,
-                   generation_, newest_removed_ + 1);
+                   "events after {} were dropped, and the oldest that is kept is {}-{}; watch without an id",
+                   id, generation_, newest_removed_ + 1);
   return seen;
 }
 

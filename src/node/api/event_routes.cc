@@ -23,7 +23,7 @@ Reply<EventQuery> event_query(const std::string& query) {
     else if (part != "watch=false")
       return refuse(
           FailureKind::invalid_argument,
-          fmt::format("'{}' is not a query parameter of /v1/events; use watch=true, and after=ID with it",
+          fmt::format("'{}' is not a query parameter of /v1/events; use watch=true, which allows after=ID",
                       part.substr(0, 80)));
     at = end + 1;
   }

@@ -76,7 +76,7 @@ Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change
     const auto valid = parse_label_change(value ? key + "=" + *value : key + "-");
     if (!valid || valid->first != key)
       return failure(FailureKind::invalid_argument,
-                     "label '{}': a key has no '=', and key and value are printable ASCII",
+                     "label '{}': the key must not contain '=', and key and value must be printable ASCII",
                      key.substr(0, 80));
     if (const auto done = a.agent.set_label(key, value, by); !done) return done;
   }
@@ -87,7 +87,7 @@ Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change
       return done;
   if (change.refuse_grants) {
     if (change.refuse_grants->size() > max_refusal_bytes)
-      return failure(FailureKind::invalid_argument, "refuse_grants: a message has at most {} bytes",
+      return failure(FailureKind::invalid_argument, "refuse_grants: the message must have at most {} bytes",
                      max_refusal_bytes);
     if (const auto done = a.agent.refuse_grants(*change.refuse_grants, by); !done) return done;
   }
@@ -96,8 +96,8 @@ Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change
 
 http::Response alter_node(const RequestContext& a) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied,
-                          "only root and the agent's user may change the node's policy"));
+    return problem(
+        refuse(FailureKind::permission_denied, "only root and the agent's user may change the node"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
   if (!d->policy && d->labels.empty() && d->removed_labels.empty() && !d->memory_unit && !d->refuse_grants)
@@ -162,9 +162,9 @@ Reply<UsageQuery> usage_query(std::string_view query) {
       out.ids.push_back(*id);
       if (query.find(',') == std::string_view::npos) return out;
     }
-  return refuse(
-      FailureKind::invalid_argument,
-      fmt::format("list usage records with ?after=ID, or with ?ids=ID,... of at most {} ids", max_usage_ids));
+  return refuse(FailureKind::invalid_argument,
+                fmt::format("list usage records with ?after=ID, or with ?ids=ID,... and at most {} ids",
+                            max_usage_ids));
 }
 
 http::Response usage(const RequestContext& a) {
@@ -199,8 +199,8 @@ http::Response process_slice(const RequestContext& a, const std::string& name) {
   const bool may_see = known && (a.caller.may_operate() || a.caller.uid() == owner.st_uid);
   const auto slice = may_see ? a.agent.slice_of(process.pid) : std::nullopt;
   if (!may_see || !os::alive(pidfd))
-    return problem(
-        refuse(FailureKind::not_found, fmt::format("you have no process {} that started at {}", pid, begun)));
+    return problem(refuse(FailureKind::not_found,
+                          fmt::format("no process {} that started at {} exists or is yours", pid, begun)));
   return document(api::ProcessSlice{.slice = slice ? slice->name() : ""});
 }
 

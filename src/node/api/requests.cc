@@ -53,8 +53,8 @@ Outcome<void> read_placed(const Agent& agent, const api::SliceRequest& d, Reques
 Outcome<MemoryUnit> settled_unit(const Setting<MemoryUnit>& unit) {
   if (unit.desired == unit.effective) return unit.effective;
   return failure(FailureKind::failed_precondition,
-                 "the memory unit changes from {} to {} when {} {} ended, and no slice is granted in units "
-                 "until then; request bytes, as in --memory 2GiB",
+                 "the memory unit changes from {} to {} when {} {} ended, and until then no slice can be "
+                 "requested in units; request bytes, as in --memory 2GiB",
                  text(unit.effective), text(unit.desired), fmt::join(unit.blocked_by, ", "),
                  unit.blocked_by.size() == 1 ? "has" : "have");
 }
@@ -104,13 +104,14 @@ Outcome<void> read_devices(const Agent& agent, const api::SliceRequest& d, Reque
       std::erase_if(*of_models, [&](const Uuid& uuid) { return std::ranges::count(*named, uuid) == 0; });
     *named = std::move(*of_models);
     if (named->empty())
-      return failure(FailureKind::failed_precondition, "none of the named devices is of the models");
+      return failure(FailureKind::failed_precondition,
+                     "none of the devices in the request has one of the models in the request");
   }
   if (named->empty()) return {};
   if (named->size() < r.devices)
     return failure(FailureKind::invalid_argument,
-                   "{} device{} requested, but device lists {}; list {} or more, or none", r.devices,
-                   r.devices == 1 ? " is" : "s are", named->size(), r.devices);
+                   "{} device{} requested, but the request allows only {}; allow {} or more, or all",
+                   r.devices, r.devices == 1 ? " is" : "s are", named->size(), r.devices);
   if (named->size() == 1)
     r.device = named->front();
   else
@@ -125,7 +126,7 @@ Outcome<MemoryUnit> unit_for(const Agent& agent, const Amounts& amounts) {
 
 Outcome<void> read_spill(const api::SliceRequest& d) {
   if (!d.oversubscribe.empty() && d.oversubscribe != "managed")
-    return failure(FailureKind::invalid_argument, "'{}' is not an oversubscription mode; use managed",
+    return failure(FailureKind::invalid_argument, "oversubscribe: '{}' is not a mode; use managed",
                    d.oversubscribe.substr(0, 80));
   if (d.oversubscribe.empty() != (d.amounts.spill_bytes == 0))
     return failure(FailureKind::invalid_argument,

@@ -65,9 +65,10 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
       const bool entering =
           route.from_inside && now && !now->entered && now->name() == *name && *inside == *name;
       if (inside != nullptr && !entering)
-        return problem(refuse(FailureKind::called_from_slice,
-                              fmt::format("process {} runs in slice {}; manage slices from a process outside",
-                                          process->pid, *inside)));
+        return problem(
+            refuse(FailureKind::called_from_slice,
+                   fmt::format("process {} runs in slice {}; manage slices from a process outside of slices",
+                               process->pid, *inside)));
       os::log::debug("{} {} by process {} ({})", request.method, request.path, process->pid, caller.text());
       return route.plain != nullptr ? route.plain(asked) : route.of_slice(asked, *name);
     }
@@ -100,7 +101,7 @@ http::Response answer_metrics(Agent& agent, const http::Request& request) {
   if (request.path != "/metrics")
     return problem(refuse(FailureKind::not_found,
                           "this port serves only /metrics; the API is on the agent's unix socket"));
-  if (request.method != "GET") return problem(refuse_method("metrics support only the method GET"));
+  if (request.method != "GET") return problem(refuse_method("/metrics supports only the method GET"));
   return {200, api::metrics_type,
           metrics_text(figures({agent, [](const ledger::UsageRecord&) { return true; }}))};
 }

@@ -152,7 +152,7 @@ http::Response explain(const RequestContext& a) {
   if (answer.placement) {
     for (const size_t i : answer.placement->devices()) out.chosen.push_back(devices[i].device.index);
     const Strategy strategy = request->strategy.value_or(a.agent.node().strategy);
-    out.message = fmt::format("it would be placed on {} {}: {} ({}: {})",
+    out.message = fmt::format("the slice would be placed on {} {}: {} ({}: {})",
                               out.chosen.size() == 1 ? "device" : "devices", fmt::join(out.chosen, ", "),
                               amounts_text(answer.placement->parts), text(strategy), place::choice(strategy));
     if (answer.placement->connected)
@@ -181,7 +181,7 @@ http::Response alter(const RequestContext& a, const std::string& name) {
 http::Response stop(const RequestContext& a, const std::string& name) {
   if (!a.request.query.empty() && a.request.query != "when_empty=true")
     return problem(refuse(FailureKind::invalid_argument,
-                          "the only query parameter for deleting a slice is when_empty=true"));
+                          "when a slice is deleted, the only query parameter is when_empty=true"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const auto stopped = a.request.query.empty()
@@ -193,7 +193,7 @@ http::Response stop(const RequestContext& a, const std::string& name) {
 // Returns the caller's process with a pidfd that outlives the connection.
 Reply<os::Peer> peer_of(const http::Caller& caller) {
   auto peer = caller.peer();
-  if (!peer) return refuse(FailureKind::failed_precondition, "the caller has ended");
+  if (!peer) return refuse(FailureKind::failed_precondition, "the calling process has ended");
   return std::move(*peer);
 }
 
@@ -241,7 +241,8 @@ http::Response container(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   if (d->pid < 2 || d->pid > 1u << 22)
-    return problem(refuse(FailureKind::invalid_argument, fmt::format("{} is not a process", d->pid)));
+    return problem(
+        refuse(FailureKind::invalid_argument, fmt::format("{} is not a valid process id", d->pid)));
   const auto done = a.agent.add_container(slice->record.id, static_cast<pid_t>(d->pid), d->id);
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }

@@ -33,7 +33,7 @@ Policies::Opened Policies::open(const Start& start) {
     if (auto read = api::read<Kept>(*text, api::Reading::lenient))
       kept = std::move(*read);
     else
-      out.trouble = fmt::format("{} cannot be read and was replaced: {}", path_, read.error());
+      out.trouble = fmt::format("{} was unreadable and has been replaced: {}", path_, read.error());
   }
   desired_ = start.said.value_or(parse<Policy>(kept.desired).value_or(Policy::fixed_share));
   bool pending = false;

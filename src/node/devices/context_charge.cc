@@ -78,7 +78,8 @@ Outcome<std::string> read_line(const Child& child, unsigned device, int64_t unti
     char buffer[256];
     const ssize_t n = read(child.output.get(), buffer, sizeof buffer);
     if (n <= 0)
-      return failure(FailureKind::unavailable, "device {}: the measuring process ended early", device);
+      return failure(FailureKind::unavailable,
+                     "device {}: the process that measures the context size ended early", device);
     said.append(buffer, static_cast<size_t>(n));
   }
   return said.substr(0, said.find('\n'));
@@ -100,7 +101,8 @@ void take_managed_page(void* driver, CUdevice device) {
 Outcome<Bytes> measure_managed_step(const Nvml& nvml, const Child& child, unsigned device, Bytes before,
                                     int64_t until) {
   if (write(child.input.get(), "\n", 1) != 1)
-    return failure(FailureKind::unavailable, "device {}: the measuring process ended early", device);
+    return failure(FailureKind::unavailable,
+                   "device {}: the process that measures the context size ended early", device);
   if (const auto said = read_line(child, device, until); !said) return tl::unexpected(said.error());
   Bytes after;
   nvml.read_used(device, after);

@@ -32,7 +32,7 @@ nvmlReturn_t list(const AccountingCalls& call, nvmlDevice_t device, std::vector<
 std::string Accounting::turn_on(const AccountingCalls& call, nvmlDevice_t device) {
   nvmlEnableState_t mode = NVML_FEATURE_DISABLED;
   if (call.mode == nullptr || call.set_mode == nullptr || call.pids == nullptr || call.stats == nullptr)
-    return "the driver has no accounting mode";
+    return "the driver does not support accounting mode";
   nvmlReturn_t result = call.mode(device, &mode);
   if (result == NVML_SUCCESS && mode == NVML_FEATURE_ENABLED) return "";
   if (result == NVML_SUCCESS && was_on_)
@@ -42,7 +42,7 @@ std::string Accounting::turn_on(const AccountingCalls& call, nvmlDevice_t device
     case NVML_SUCCESS: return "";
     case NVML_ERROR_NOT_SUPPORTED: return "the device does not support accounting mode";
     case NVML_ERROR_NO_PERMISSION:
-      return "accounting mode is off and only root may turn it on (nvidia-smi -am 1)";
+      return "accounting mode is off, and only root may turn it on (nvidia-smi -am 1)";
     default: return fmt::format("NVML cannot turn accounting mode on (error {})", static_cast<int>(result));
   }
 }

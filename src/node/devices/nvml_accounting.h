@@ -38,7 +38,7 @@ struct AccountedProcess {
 
 struct AccountingSample {
   bool is_on = false;
-  std::string trouble = "NVML has not answered yet";  // Why accounting is off; empty if it is on.
+  std::string trouble = "NVML has not responded yet";  // Why accounting is off; empty if it is on.
   // The running processes, and those that have ended since the last sample.
   std::vector<AccountedProcess> processes;
 };

@@ -31,8 +31,8 @@ std::string Nvml::text_of(nvmlReturn_t result) const {
 std::string unknown_process_table(uint64_t table_bytes, const std::string& driver_version) {
   if (find_process_table(table_bytes) != nullptr) return "";
   return fmt::format(
-      "nvidia-smi in a slice shows all processes of its device: driver {} has an unknown private table of {} "
-      "bytes",
+      "nvidia-smi in a slice shows all processes of its devices, because driver {} has an unknown private "
+      "table of {} bytes",
       driver_version, table_bytes);
 }
 
@@ -49,7 +49,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (nvml->library_ == nullptr)
     return failure(FailureKind::unavailable,
-                   "NVML cannot be loaded: {}; install NVIDIA's driver, or simulate devices with --sim a10x2",
+                   "cannot load NVML: {}; install NVIDIA's driver, or simulate devices with --sim a10x2",
                    dlerror());
   NvmlTable& call = nvml->call_;
   void* from = nvml->library_;
@@ -91,7 +91,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
     return failure(FailureKind::unavailable, "{} is older than driver 510; install a newer driver", library);
   if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
     return failure(FailureKind::unavailable,
-                   "NVML cannot be initialized: {}; check with nvidia-smi that the driver is loaded",
+                   "cannot initialize NVML: {}; check with nvidia-smi that the driver is loaded",
                    nvml->text_of(result));
   nvml->initialised_ = true;
   char version[96] = "unknown";
@@ -118,7 +118,7 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
     nvmlDevice_t handle = nullptr;
     nvmlReturn_t result = call_.handle(i, &handle);
     if (result == NVML_ERROR_GPU_IS_LOST) {
-      said.push_back(fmt::format("device {} is lost (it is no longer on the bus) and is left out", i));
+      said.push_back(fmt::format("device {} is lost (it is no longer on the bus) and is ignored", i));
       lost_indexes_.push_back(i);
       continue;
     }
@@ -143,7 +143,7 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
       nvmlMemory_t old{};
       result = call_.memory(handle, &old);
       if (result == NVML_ERROR_GPU_IS_LOST) {
-        said.push_back(fmt::format("device {} is lost (it is no longer on the bus) and is left out", i));
+        said.push_back(fmt::format("device {} is lost (it is no longer on the bus) and is ignored", i));
         lost_indexes_.push_back(i);
         continue;
       }

@@ -5,8 +5,9 @@
 namespace carve::node {
 
 std::string moved_text(pid_t pid, const std::string& from, const std::string& to) {
-  return fmt::format("process {} moved itself from slice {} into slice {}, which is charged for it now", pid,
-                     from, to);
+  return fmt::format(
+      "process {} moved itself from slice {} into slice {}, which is now charged for the process", pid, from,
+      to);
 }
 
 std::vector<CgroupMove> CgroupMoves::find(const std::vector<Members>& slices, const Stat& stat) {

@@ -240,7 +240,7 @@ void Inspector::fail(Request request, uint64_t group) {
   if (request.attempts < 2) return in.waiting.push_back(std::move(request));
   if (!was_sent_) {
     os::log::error(Cause{.who = "inspector"},
-                   "the inspector's child process cannot be started; process {} is not inspected",
+                   "cannot start the inspector's child process; process {} is not inspected",
                    request.process.pid);
     return answer_late(request.process, request.done);
   }

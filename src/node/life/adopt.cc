@@ -51,11 +51,12 @@ void report_behind(NodeState& node, LedgerMark mark) {
   const ledger::Generation& was = mark.generation;
   const ledger::Generation present = node.books.mark().generation;
   const std::string text = fmt::format(
-      "ledger: {}; live slices are recorded again from their state files, and usage records that were "
-      "written since are lost",
-      was.ledger == present.ledger ? fmt::format("its newest changes are lost (it has {}, {} were written)",
-                                                 present.changes, was.changes)
-                                   : "it is not the ledger in which this boot's slices were recorded");
+      "ledger: {}; live slices are recorded again from their state files, but usage records that were "
+      "written since then are lost",
+      was.ledger == present.ledger
+          ? fmt::format("its newest changes are lost (it has {} of the {} changes that were written)",
+                        present.changes, was.changes)
+          : "it is not the ledger in which this boot's slices were recorded");
   os::log::error("{}", text);
   node.events.add({.utc_ns = os::utc_ns(), .slice = "", .text = text});
   mark.is_behind = true;
@@ -102,7 +103,7 @@ Outcome<void> follow_policies(NodeState& node) {
     fill_control(node, *slice);
     node.pages.write_state(*slice);
     node.event(slice->name(),
-               fmt::format("compute policy {} made effective by the machine's boot", text(terms.policy)));
+               fmt::format("compute policy {} took effect when the machine booted", text(terms.policy)));
   }
   return {};
 }
@@ -205,7 +206,7 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
   watch_adopted(slice, state);
   if (node_.slices.find(record.id) == nullptr) return false;
   node_.pages.write_state(slice);
-  node_.event(slice.name(), fmt::format("adopted with {} attached processes", slice.attached.size()));
+  node_.event(slice.name(), fmt::format("adopted, with {} attached processes", slice.attached.size()));
   return true;
 }
 
@@ -218,8 +219,8 @@ void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& 
       node_.event(slice.name(), "report page recovered from one of its processes");
     if (found == Recovery::lost)
       node_.event(slice.name(),
-                  "report page lost with the fd store; its processes keep running inside their quota, and no "
-                  "further process can attach");
+                  "report page lost with the fd store; the slice's processes keep running within their "
+                  "quota, but no further process can attach");
   }
   attachments_.reclaim_ended(slice);
   if (state) {

@@ -51,7 +51,8 @@ Attachments::Slot Attachments::choose_slot(LiveSlice& slice, const os::Peer& pee
     const unsigned slot = known->second.slot;
     const auto other = std::exchange(known->second.other_image, std::nullopt);
     if (control.processes[slot].image != request.image && other && other->replaced && !reclaim(slice, slot))
-      return {std::nullopt, AttachStatus::try_again, "the budget words changed too often; try again"};
+      return {std::nullopt, AttachStatus::try_again,
+              "the slice's memory counters changed too often; try again"};
     return {slot, AttachStatus::granted, ""};
   }
   for (unsigned slot = 0; slot < shm::max_processes; ++slot)
@@ -116,9 +117,9 @@ std::optional<shm::AttachReply> Attachments::attach(LiveSlice& slice, const os::
                                                     const std::function<void()>& again) {
   if (request.layout != shm::layout_version) {
     const std::string message = fmt::format(
-        "the guest library has layout {} and the agent has layout {}; install both from one release",
+        "the guest library has layout {}, but the agent has layout {}; install both from one release",
         request.layout, shm::layout_version);
-    node_.caused_event(slice, fmt::format("process {} refused: {}", peer.process.pid, message));
+    node_.caused_event(slice, fmt::format("process {} was refused: {}", peer.process.pid, message));
     return attach_reply(AttachStatus::wrong_layout, message);
   }
   if (!slice.report.page)

@@ -95,7 +95,7 @@ void Ending::release(LiveSlice& slice, const std::string& why) {
     slice.why = why;
     withdraw(node_, slice);
     node_.pages.write_state(slice);
-    if (has_processes(slice)) node_.event(slice.name(), why + "; it ends with its last process");
+    if (has_processes(slice)) node_.event(slice.name(), why + "; the slice ends with its last process");
   }
   end_if_empty(slice.id());
 }
@@ -132,7 +132,7 @@ void Ending::end(uint64_t id, const std::string& why) {
     const auto change = node_.ledger().end(id, stamp_now(), why, slice->used_amounts());
     invariant(change.has_value(), "a live record can end");
     if (const auto kept = node_.books.post(*change); !kept) {
-      os::log::error(os::cause_of_user(slice->granted().owner), "{}: the end cannot be recorded yet: {}",
+      os::log::error(os::cause_of_user(slice->granted().owner), "{}: cannot record the slice's end yet: {}",
                      slice->name(), kept.error().message);
       node_.loop.after(os::second, [this, id] { end_if_empty(id); });
       return;
@@ -158,11 +158,11 @@ void Ending::end(uint64_t id, const std::string& why) {
   node_.event(slice->name(), "ended: " + why);
   node_.slices.erase(id);
   if (node_.compute.policies.settle(node_.policy_holders()))
-    node_.event("", fmt::format("compute policy {} made effective on devices without slices",
+    node_.event("", fmt::format("compute policy {} took effect on devices without slices",
                                 text(node_.compute.policies.desired())));
   if (node_.kept_settings.settle(node_.memory_unit_holders()))
-    node_.event(
-        "", fmt::format("memory unit {} made effective", text(node_.kept_settings.memory_unit().effective)));
+    node_.event("",
+                fmt::format("memory unit {} took effect", text(node_.kept_settings.memory_unit().effective)));
 }
 
 }  // namespace carve::node

@@ -35,16 +35,16 @@ Outcome<void> check_spill(const NodeState& node, const Request& request) {
   const Bytes limit = spill_limit(node.settings);
   if (request.spill.count > limit.count / request.devices)
     return failure(FailureKind::invalid_argument,
-                   "a spill of {} for each of {} device{} is too much; all slices may spill {} of {} of host "
-                   "memory (carved --spill-limit)",
+                   "a spill of {} for each of {} device{} is too much; all slices together may spill {} of "
+                   "the {} of host memory (carved --spill-limit)",
                    text(request.spill), request.devices, request.devices == 1 ? "" : "s", text(limit),
                    text(host_memory()));
   const Bytes granted = spill_granted(node.ledger());
   const uint64_t left = limit.count - std::min(limit.count, granted.count);
   if (request.spill.count * request.devices <= left) return {};
   return failure(FailureKind::insufficient_capacity,
-                 "a spill of {} for each of {} device{} does not fit: {} of {} are granted to other slices; "
-                 "request at most {}, or raise carved --spill-limit",
+                 "a spill of {} for each of {} device{} does not fit: {} of the {} that may be spilled are "
+                 "granted to other slices; request at most {}, or raise carved --spill-limit",
                  text(request.spill), request.devices, request.devices == 1 ? "" : "s", text(granted),
                  text(limit), text(Bytes{left / request.devices}));
 }
@@ -57,13 +57,13 @@ Outcome<void> admissible(const NodeState& node, const Request& request) {
                    request.name);
   if (node.settings.bookkeeper == Bookkeeper::kubernetes && !request.holder)
     return failure(FailureKind::failed_precondition,
-                   "Kubernetes manages the slices of this node: create a pod, or start carved without "
+                   "Kubernetes manages the slices of this node; create a pod, or start carved without "
                    "--bookkeeper kubernetes");
   if (!node.kept_settings.grants_refused().empty())
     return failure(FailureKind::failed_precondition, "{}", node.kept_settings.grants_refused());
   if (const int64_t left_ns = node.settings.ready_at_ns - os::monotonic_ns(); left_ns > 0)
     return failure(FailureKind::unavailable,
-                   "this node is Starting: wait for it to be running; about {} s left",
+                   "this node is Starting; try again when it is Running, in about {} s",
                    left_ns / os::second + 1);
   if (node.slices.size() >= max_node_slices)
     return failure(FailureKind::insufficient_capacity,
@@ -143,22 +143,22 @@ Outcome<LiveSlice*> Lifecycle::find_by_holder(const Request& request) const {
   if (known == nullptr) return known;
   if (known->stopping)
     return failure(FailureKind::failed_precondition,
-                   "{}: its slice '{}' is ending; try again when it has ended", text(request.holder),
-                   known->name());
+                   "{}: the slice '{}' of this holder is ending; try again when the slice has ended",
+                   text(request.holder), known->name());
   if (is_granted({node_.settings, node_.devices, node_.ledger(), node_.compute.policies}, request,
                  known->granted()))
     return known;
   return failure(FailureKind::already_exists,
-                 "{} has the slice '{}' with other terms: {}; end that slice first", text(request.holder),
-                 known->name(), parts_in_words(known->granted()));
+                 "{} already has the slice '{}' with different terms, {}; end that slice first",
+                 text(request.holder), known->name(), parts_in_words(known->granted()));
 }
 
 Outcome<void> Lifecycle::is_free_slot(const Request& request) const {
   const LiveSlice* const other = request.slot ? node_.slices.find(*request.slot) : nullptr;
   if (other == nullptr || is_same(other->granted().holder, request.holder)) return {};
   return failure(FailureKind::failed_precondition,
-                 "slot {} has the slice '{}' ({}), which has not ended; try again", text(*request.slot),
-                 other->name(), text(other->granted().holder));
+                 "slot {} still has the slice '{}' ({}); try again when that slice has ended",
+                 text(*request.slot), other->name(), text(other->granted().holder));
 }
 
 Outcome<void> Lifecycle::open_again(LiveSlice& slice, const std::optional<ContainerSlot>& slot) {
@@ -237,7 +237,7 @@ void Lifecycle::make_cgroup(LiveSlice& slice) {
   if (!cgroup_trouble_.empty()) return;
   auto cgroup = open_cgroup(slice.name());
   if (!cgroup) {
-    os::log::warning(os::cause_of_user(slice.granted().owner), "{}: identified by its process tree only: {}",
+    os::log::warning(os::cause_of_user(slice.granted().owner), "{}: identified only by its process tree: {}",
                      slice.name(), cgroup.error().message);
     return;
   }

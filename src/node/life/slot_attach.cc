@@ -66,10 +66,10 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   }
   drop_ended_containers(*slice);
   if (!slice->containers.empty())
-    return tl::unexpected(refuse_foreign(
-        *slice, peer, "",
-        fmt::format("it is in another container of its pod; slice {} belongs to the container of process {}",
-                    slice->name(), slice->containers.front().id.pid)));
+    return tl::unexpected(refuse_foreign(*slice, peer, "",
+                                         fmt::format("it is in a different container of its pod; slice {} "
+                                                     "belongs to the container of process {}",
+                                                     slice->name(), slice->containers.front().id.pid)));
   const ContainerIdentity container{
       .init = first_process_in(peer.process, pod.container), .cgroups = pod.container, .pid_namespace = 0};
   slice->identity.containers.push_back(container);
@@ -86,11 +86,11 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
 Lifecycle::SlotRefusal Lifecycle::refuse_foreign(LiveSlice& slice, const os::Peer& peer,
                                                  const std::string& key, std::string message) {
   if (slice.foreign_pods.size() < max_foreign_pods && slice.foreign_pods.insert(key).second) {
-    const std::string text = fmt::format("process {} refused: {}", peer.process.pid, message);
+    const std::string text = fmt::format("process {} was refused: {}", peer.process.pid, message);
     slice.violations.add(ViolationKind::foreign_process, text);
     node_.event(slice.name(), text);
   }
-  os::log::debug("{}: process {} refused: {}", slice.name(), peer.process.pid, message);
+  os::log::debug("{}: process {} was refused: {}", slice.name(), peer.process.pid, message);
   return {AttachStatus::no_slot, std::move(message)};
 }
 
@@ -106,7 +106,7 @@ void Lifecycle::drop_ended_containers(LiveSlice& slice) {
 Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
   if (!slice.outlives_processes())
     return failure(FailureKind::invalid_argument,
-                   "slice {} is for processes; create one for containers with carve slice create",
+                   "slice {} was not created for containers; create one with carve slice create",
                    slice.name());
   const auto stat = os::stat_of(init);
   Watched process;

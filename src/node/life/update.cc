@@ -84,7 +84,7 @@ Outcome<void> shrink(const NodeState& node, LiveSlice& slice, Bytes memory) {
   }
   const uint64_t used = used_of(slice, *full);
   return failure(FailureKind::failed_precondition,
-                 "slice {} uses {} of device {}, more than {}: {}; its quota must be at least {} now",
+                 "slice {} uses {} of device {}, more than {}: {}; its quota must currently be at least {}",
                  slice.name(), text(Bytes{used}).c_str(),
                  node.device(slice.granted().parts[*full].device)->device.index, text(memory).c_str(),
                  holders_of(node, slice, *full),
@@ -98,13 +98,12 @@ Outcome<void> may_have(const NodeState& node, const LiveSlice& slice, const ledg
   if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
     return failure(FailureKind::invalid_argument, "a compute share must be above 0% and at most 100%");
   if ((asked.memory || asked.share) && !slice.granted().has_equal_parts())
-    return failure(
-        FailureKind::failed_precondition,
-        "the parts of slice {} differ, and one amount for all of them is given; stop it and request a "
-        "slice with other parts",
-        slice.name());
+    return failure(FailureKind::failed_precondition,
+                   "the parts of slice {} differ, so one amount for all of them cannot be set; stop the "
+                   "slice and request one with other parts",
+                   slice.name());
   if (asked.memory && *asked.memory < min_memory)
-    return failure(FailureKind::invalid_argument, "{} of memory is too little; a slice needs at least 1 MiB",
+    return failure(FailureKind::invalid_argument, "{} of memory is too little; request at least 1 MiB",
                    text(*asked.memory).c_str());
   for (const SlicePart& part : slice.granted().parts) {
     const NodeDevice* d = node.device(part.device);
@@ -141,9 +140,10 @@ Outcome<void> update_terms(NodeState& node, LiveSlice& slice, const TermsUpdate&
   if (const auto good = may_have(node, slice, terms, asked); !good) return good;
   if (terms == was) return {};
   if (!asked.is_of_operator && !slice.change_budget.take(os::monotonic_ns()))
-    return failure(FailureKind::resource_exhausted,
-                   "slice {} was changed {} times in a row; it may change once a second now, try again",
-                   slice.name(), EventBudget::default_burst);
+    return failure(
+        FailureKind::resource_exhausted,
+        "slice {} was changed {} times in a row and may now be changed only once a second; try again",
+        slice.name(), EventBudget::default_burst);
 
   const auto change = node.ledger().alter(slice.id(), terms, stamp_now(), node.most_shares());
   if (!change) return tl::unexpected(change.error());

@@ -105,7 +105,7 @@ void ReconcileLoop::request_sample() {
              since != 0 && os::monotonic_ns() - since > max_sample_ns) {
     for (NodeDevice& d : node_.devices)
       if (d.sample.health.state == HealthState::ok) {
-        d.sample.health = {HealthState::unresponsive, "NVML has not answered for more than 5 s"};
+        d.sample.health = {HealthState::unresponsive, "NVML has not responded for more than 5 s"};
         node_.event("", fmt::format("device {}: {}", d.device.index, d.sample.health.reason));
       }
   }
@@ -158,8 +158,8 @@ const Inspection* ReconcileLoop::inspection_of(const os::ProcessId& process, con
 
 void ReconcileLoop::report_late(const Inspection& seen, uint64_t group) {
   const std::string text = fmt::format(
-      "the files of process {} ({}) in /proc cannot be read: a page of its memory comes from a file system "
-      "that does not respond",
+      "cannot read the files of process {} ({}) in /proc: a page of its memory comes from a file system that "
+      "does not respond",
       seen.process.pid, seen.command);
   LiveSlice* const slice = node_.slices.find(group);
   if (slice == nullptr) return node_.outside_event({}, text);
@@ -367,14 +367,11 @@ void ReconcileLoop::carry_out(const Observed& observed, const Action& action) {
 
 void ReconcileLoop::freeze_slice(LiveSlice& slice, const os::ProcessId& process) {
   if (freeze(slice, process))
-    node_.event(slice.name(),
-                fmt::format("frozen (--audit freeze); carve thaw {} continues it", slice.name()));
+    node_.event(slice.name(), fmt::format("frozen (--audit freeze); carve thaw {} resumes it", slice.name()));
   else if (slice.stopped.contains(process))
-    node_.event(
-        slice.name(),
-        fmt::format("process {} stopped (--audit freeze; the slice has no cgroup of the agent); carve "
-                    "thaw {} continues it",
-                    process.pid, slice.name()));
+    node_.event(slice.name(), fmt::format("process {} stopped (--audit freeze; the agent has no cgroup for "
+                                          "the slice); carve thaw {} resumes it",
+                                          process.pid, slice.name()));
 }
 
 // Uses one transaction for all slices.

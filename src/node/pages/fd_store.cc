@@ -152,7 +152,7 @@ Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
     poll(&wait, 1, 2000);  // The fd store closes its standard output when it listens.
   }
   return failure(FailureKind::unavailable,
-                 "the fd store cannot be started in {}: {}; the agent needs free processes (ulimit -u) and "
+                 "cannot start the fd store in {}: {}; check the limits of processes (ulimit -u) and "
                  "descriptors (ulimit -n)",
                  runtime_dir, reason);
 }

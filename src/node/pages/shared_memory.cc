@@ -131,7 +131,7 @@ Outcome<Mapped<shm::Control>> map_control(const os::Fd& file, const std::string&
   auto control = map<shm::Control>(file.get(), name);
   if (!control) return control;
   if ((*control)->magic != shm::control_magic || (*control)->layout != shm::layout_version)
-    return failure(FailureKind::failed_precondition, "the layout of {} is not this agent's {}", name,
+    return failure(FailureKind::failed_precondition, "{} does not have this agent's layout, {}", name,
                    shm::layout_version);
   return control;
 }

@@ -239,12 +239,11 @@ void Reconciler::Step::time_of(size_t device) {
 
 void Reconciler::Step::false_report(const SliceObserved& slice, size_t part, const TimeShares& time) {
   report(slice.id,
-         fmt::format(
-             "found with a false report: it claims work on device {} for a further {:.0f} % of the "
-             "time, and by the driver's count its kernels used at most {} %; the claim is not charged to "
-             "other slices",
-             observed.devices[*slice.parts[part].device].index, time.unsupported,
-             out.slices[slice.id].parts[part].work.at_most),
+         fmt::format("found with a false report: it claims work on device {} for a further {:.0f} % of the "
+                     "time, but by the driver's count its kernels used at most {} %; the claim is not "
+                     "charged to other slices",
+                     observed.devices[*slice.parts[part].device].index, time.unsupported,
+                     out.slices[slice.id].parts[part].work.at_most),
          ViolationKind::false_report);
 }
 
@@ -262,7 +261,7 @@ void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double 
   report(
       slice.id,
       fmt::format("found running beyond its leases: by the driver's count its kernels used at least {} % of "
-                  "device {}, by the arbiter's {:.0f} %; process {} ({}) bypasses its launch gate",
+                  "device {}, but by the arbiter's only {:.0f} %; process {} ({}) bypasses its launch gate",
                   out.slices[slice.id].parts[part].work.at_least, observed.devices[device].index,
                   charged_percent, p.pid, p.command),
       ViolationKind::bypass);

@@ -239,8 +239,9 @@ TEST(Reconciler, finds_work_beyond_the_leases_with_two_samples) {
     EXPECT_THAT(reconciler.reconcile(beyond_leases(2).seen, rules).actions, testing::IsEmpty());
     const auto found = spoken(reconciler.reconcile(beyond_leases(3).seen, rules));
     ASSERT_EQ(found.size(), audit == AuditAction::report ? 1u : 2u);
-    EXPECT_THAT(found[0],
-                HasSubstr("its kernels used at least 90 % of device 0, by the arbiter's 10 %; process 50"));
+    EXPECT_THAT(
+        found[0],
+        HasSubstr("its kernels used at least 90 % of device 0, but by the arbiter's only 10 %; process 50"));
     EXPECT_THAT(found.back(), HasSubstr(action));
     EXPECT_THAT(reconciler.reconcile(beyond_leases(4).seen, rules).actions, testing::IsEmpty())
         << "reported once";

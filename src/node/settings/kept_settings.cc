@@ -21,8 +21,7 @@ Outcome<KeptSettings> KeptSettings::open(const std::string& path, std::optional<
     auto read = api::read<StoredSettings>(*text, api::Reading::lenient);
     if (!read)
       return failure(FailureKind::unavailable,
-                     "{} cannot be read: {}; remove the file and set the memory unit again", path,
-                     read.error());
+                     "cannot read {}: {}; remove the file and set the memory unit again", path, read.error());
     stored = std::move(*read);
   }
   KeptSettings out;

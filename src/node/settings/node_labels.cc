@@ -26,10 +26,11 @@ Outcome<void> check(const std::map<std::string, std::string>& labels, const std:
   for (const auto& [other, present] : labels)
     if (other != key && meaning_of(other) == meaning && meaning != LabelMeaning::placement &&
         present != value)
-      return failure(FailureKind::failed_precondition,
-                     "label {}={}: the label {} sets the same and is {} on this node; remove it first "
-                     "(carve node set --label {}-)",
-                     key, value, other, present, other);
+      return failure(
+          FailureKind::failed_precondition,
+          "label {}={}: the label {} sets the same property and is {} on this node; remove that label first "
+          "(carve node set --label {}-)",
+          key, value, other, present, other);
   return {};
 }
 
@@ -40,8 +41,8 @@ Outcome<NodeLabels> NodeLabels::open(const std::string& path, const LabelChanges
   if (const auto text = os::read_file(path)) {
     auto stored = api::read<Stored>(*text, api::Reading::lenient);
     if (!stored)
-      return failure(FailureKind::unavailable,
-                     "{} cannot be read: {}; remove the file and set the labels again", path, stored.error());
+      return failure(FailureKind::unavailable, "cannot read {}: {}; remove the file and set the labels again",
+                     path, stored.error());
     out.labels_ = std::move(stored->labels);
   }
   out.path_ = path;
@@ -55,11 +56,10 @@ Outcome<void> NodeLabels::change(const std::string& key, const std::optional<std
   if (value && known != labels_.end() && known->second == *value) return {};
   if (!value && known == labels_.end()) return {};
   if (value && is_system_label(key) && known != labels_.end())
-    return failure(
-        FailureKind::failed_precondition,
-        "{0} is a system label: its value '{1}' on this node cannot be edited; remove it (carve node "
-        "set --label {0}-), restart the agent, then add it again",
-        key, known->second);
+    return failure(FailureKind::failed_precondition,
+                   "{0} is a system label, so its value '{1}' on this node cannot be edited; remove the "
+                   "label (carve node set --label {0}-), restart the agent, then add it again",
+                   key, known->second);
   if (value && removed_.contains(key))
     return failure(FailureKind::failed_precondition,
                    "{} is a system label that was removed; restart the agent, then add it again", key);

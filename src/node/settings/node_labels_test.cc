@@ -40,7 +40,8 @@ TEST_F(NodeLabelsTest, reject_two_names_of_one_setting_with_different_values) {
   EXPECT_EQ(labels->memory_unit(), MemoryUnit::mib_128);
   const auto other = labels->change("carve.dev/memory-unit", "1GiB");
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message, HasSubstr("the label gpuMemoryUnit sets the same and is 128MiB"));
+  EXPECT_THAT(other.error().message,
+              HasSubstr("the label gpuMemoryUnit sets the same property and is 128MiB"));
   EXPECT_TRUE(labels->change("gpuMemoryUnit", "1GiB")) << "the unit label can be edited";
   EXPECT_THAT(labels->change("gpuMemoryUnit", "64MiB").error().message, HasSubstr("label gpuMemoryUnit"));
   ASSERT_TRUE(labels->change("gpuMemoryUnit", std::nullopt));
@@ -55,7 +56,7 @@ TEST_F(NodeLabelsTest, require_a_restart_between_removing_and_adding_a_system_la
   const auto edited = labels->change(policy_label, "native-burst-share");
   ASSERT_FALSE(edited);
   EXPECT_THAT(edited.error().message,
-              HasSubstr("is a system label: its value 'fixed-share' on this node cannot be edited"));
+              HasSubstr("is a system label, so its value 'fixed-share' on this node cannot be edited"));
   EXPECT_THAT(start({{policy_label, "native-burst-share"}}).error().message, HasSubstr("cannot be edited"));
 
   ASSERT_TRUE(labels->change(policy_label, std::nullopt));

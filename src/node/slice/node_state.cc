@@ -118,9 +118,9 @@ void arbitrate(NodeState& node, const Slice& changed) {
     }
     for (const uint64_t id : node.compute.arbitrate(device->device, parts))
       node.event(node.slices.find(id)->name(),
-                 fmt::format("left without an enforced share on device {}, because the arbiter cannot take "
-                             "another client",
-                             device->device.index));
+                 fmt::format(
+                     "its share of device {} is not enforced, because the arbiter cannot take another client",
+                     device->device.index));
   }
 }
 

@@ -154,7 +154,7 @@ std::vector<os::Fd> Pages::descriptors_for(const LiveSlice& slice) const {
 void Pages::hold_report(const LiveSlice& slice) {
   if (slice.report.fd && !fd_store_.hold(slice.name(), slice.report.fd))
     os::log::warning(os::cause_of_user(slice.granted().owner),
-                     "{}: the fd store does not hold the report page", slice.name());
+                     "{}: cannot pass the report page to the fd store", slice.name());
 }
 
 // Opens the files while they have a path, which may be removed later.
@@ -187,7 +187,7 @@ Outcome<bool> Pages::restore(os::Loop& loop, const Slices& slices) {
   runtime_ = std::move(*fresh);
   watch_fd_store(loop, slices);
   holds_controls_ = true;
-  if (!hold_all(slices)) os::log::warning("the fd store does not hold the control pages");
+  if (!hold_all(slices)) os::log::warning("cannot pass the control pages to the fd store");
   for (const auto& [id, slice] : slices) write_state(*slice);
   return true;
 }
@@ -195,7 +195,7 @@ Outcome<bool> Pages::restore(os::Loop& loop, const Slices& slices) {
 void Pages::watch_fd_store(os::Loop& loop, const Slices& slices) {
   loop.watch(fd_store_.fd(), EPOLLIN, [this, &loop, &slices](uint32_t) {
     loop.forget(fd_store_.fd());
-    os::log::warning("the fd store ended and has been restarted");
+    os::log::warning("the fd store ended and is being restarted");
     auto fd_store = FdStore::reach(runtime_.path());
     if (!fd_store) {
       os::log::error("{}", fd_store.error().message);

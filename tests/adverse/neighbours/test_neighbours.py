@@ -186,7 +186,7 @@ def test_the_agent_starts_with_a_driver_that_answers_slowly(world, milliseconds)
     assert [d["health"]["state"] for d in world.json("devices")["devices"]] == ["unresponsive"] * 2
     looked_at(world, "NVML is slow").assert_undisturbed()
     refused = world.carve("run", "--memory", "1GiB", "--", "true")
-    assert refused.returncode != 0 and "NVML has not answered" in refused.stderr, refused.stderr
+    assert refused.returncode != 0 and "NVML has not responded" in refused.stderr, refused.stderr
     subprocess.run([*fault, "0ms"], check=True)
     assert until(lambda: all(d["health"]["state"] == "ok" for d in world.json("devices")["devices"]), 60)
     assert "NVML responded" in world.carve("events").stdout
