@@ -19,7 +19,7 @@ void carry_out(const client::AgentClient& agent, const AgentRequest& request) {
       os::log::warning("the agent did not accept its new settings: {}", changed.error().detail);
   for (const std::string& name : request.ended_slices)
     if (const auto ended = agent.end(name); !ended)
-      os::log::warning("slice {}: not ended: {}", name, ended.error().detail);
+      os::log::warning("cannot end slice {}: {}", name, ended.error().detail);
 }
 
 }  // namespace

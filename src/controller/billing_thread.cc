@@ -61,7 +61,7 @@ void copy_from(UsageStore& store, const std::vector<NodeAddress>& nodes, const O
     if (done)
       silent.erase(node.name);
     else if (silent.insert(node.name).second)
-      os::log::warning("node {}: usage records are not copied: {}", node.name, done.error().message);
+      os::log::warning("node {}: cannot copy the usage records: {}", node.name, done.error().message);
   }
 }
 
@@ -138,8 +138,8 @@ struct BillingThread::Books {
       os::log::error("{}", opened->error().message);
     else if (!(*opened)->moved_aside.empty())
       os::log::error(
-          "the usage database was damaged ({}); it was moved to {}, and a new one copies what the agents "
-          "have",
+          "the usage database was damaged ({}); it was moved to {}, and a new one is filled from the agents' "
+          "records",
           (*opened)->damage, (*opened)->moved_aside);
     return *opened;
   }

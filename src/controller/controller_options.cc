@@ -16,7 +16,7 @@ Outcome<void> add_node(Options& o, const std::string& word) {
   const size_t equal = word.find('=');
   if (equal == std::string::npos || equal + 1 == word.size())
     return failure(FailureKind::invalid_argument,
-                   "--node '{}' is not NAME=SOCKET, such as a=/run/carve/carved.sock", shown(word));
+                   "--node '{}' must be NAME=SOCKET, such as a=/run/carve/carved.sock", shown(word));
   NodeAddress node{.name = word.substr(0, equal), .socket = word.substr(equal + 1)};
   if (!is_node_name(node.name))
     return failure(FailureKind::invalid_argument,
@@ -31,8 +31,8 @@ Outcome<void> add_node(Options& o, const std::string& word) {
                    shown(word), node.name, shown(earlier->socket));
   if (o.nodes.size() == max_nodes)
     return failure(FailureKind::invalid_argument,
-                   "--node '{}': a controller has at most {} nodes; start another one for more", shown(word),
-                   max_nodes);
+                   "--node '{}': a controller has at most {} nodes; start another controller for more",
+                   shown(word), max_nodes);
   o.nodes.push_back(std::move(node));
   return {};
 }
@@ -42,7 +42,7 @@ Outcome<void> set_listen(Options& o, const std::string& word) {
   o.listen_requested = o.listen.has_value();
   if (!o.listen && word != "none")
     return failure(FailureKind::invalid_argument,
-                   "--listen '{}' is not an address and a port, such as 127.0.0.1:8470, or none",
+                   "--listen '{}' must be an address and a port, such as 127.0.0.1:8470, or none",
                    shown(word));
   return {};
 }
@@ -55,9 +55,10 @@ Outcome<void> add_host(Options& o, const std::string& word) {
                c == '.';
       });
   if (!is_plain)
-    return failure(FailureKind::invalid_argument,
-                   "--host '{}' is not a host name of at most {} letters, digits, - and ., without a port",
-                   shown(word), max_host_bytes);
+    return failure(
+        FailureKind::invalid_argument,
+        "--host '{}' must be a host name of at most {} letters, digits, '-' and '.', without a port",
+        shown(word), max_host_bytes);
   if (o.hosts.size() == max_hosts)
     return failure(FailureKind::invalid_argument, "--host '{}': a controller has at most {} names",
                    shown(word), max_hosts);
@@ -151,7 +152,8 @@ Outcome<void> consistent(const Options& o) {
                    o.tls_key.empty() ? "--tls-key" : "--tls-cert");
   if (!o.tls_key.empty() && !o.listen)
     return failure(FailureKind::invalid_argument,
-                   "--tls-cert is given with --listen none; give an address, or leave it out");
+                   "--tls-cert cannot be used with --listen none; set an address, or leave out --tls-cert "
+                   "and --tls-key");
   if (o.listen && !os::is_loopback(*o.listen) && o.tls_key.empty())
     return failure(FailureKind::invalid_argument,
                    "--listen {}: an address other than loopback needs --tls-cert FILE and --tls-key FILE; "
@@ -178,7 +180,7 @@ Outcome<void> consistent(const Options& o) {
 const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Options>({
     {.name = "--node",
      .value = "NAME=SOCKET",
-     .help = "a node and the socket of its agent, repeatable, at most 64\n"
+     .help = "node and the socket of its agent; repeatable, at most 64 nodes\n"
              "[this machine's agent, named after the host]",
      .store = add_node,
      .repeatable = true},
@@ -199,7 +201,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = set_listen},
     {.name = "--tls-cert",
      .value = "FILE",
-     .help = "PEM file with the certificate of --listen and its chain [none: no TLS]",
+     .help = "PEM file with the certificate of --listen and its chain [no TLS]",
      .store = os::keep<&Options::tls_certificate>},
     {.name = "--tls-key",
      .value = "FILE",
@@ -207,7 +209,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = os::keep<&Options::tls_key>},
     {.name = "--host",
      .value = "NAME",
-     .help = "host name that callers use to reach --listen, repeatable, at most 16\n"
+     .help = "host name that callers use to reach --listen; repeatable, at most 16 names\n"
              "[localhost, 127.0.0.1, ::1 and the address of --listen]",
      .store = add_host,
      .repeatable = true},
@@ -221,7 +223,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = set_orphan_grace},
     {.name = "--account-quota",
      .value = "PERCENT",
-     .help = "largest part of all objects of a kind that one account may have [25%]",
+     .help = "maximum part of the limit of each kind of object that one account may use [25%]",
      .store = set_account_quota},
     {.name = "--allow-unknown-gpu-requests",
      .help = "accept manifests with unsupported GPU requests; their programs see no device",

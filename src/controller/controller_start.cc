@@ -74,7 +74,7 @@ Outcome<os::Fd> open_unix(const std::string& path) {
   const group* carve = getgrnam("carve");
   if (carve != nullptr && is_member_of(carve->gr_gid) &&
       chown(path.c_str(), static_cast<uid_t>(-1), carve->gr_gid) != 0)
-    return failure(FailureKind::unavailable, "--socket {}: its group cannot be changed to carve: {}", path,
+    return failure(FailureKind::unavailable, "--socket {}: cannot change its group to carve: {}", path,
                    strerror(errno));
   return fd;
 }
@@ -164,8 +164,9 @@ Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
       continue;
     }
     if (!moved_aside.empty())
-      os::log::error("the controller database was damaged ({}); it was moved to {}, and a new one is empty",
-                     damage, moved_aside);
+      os::log::error(
+          "the controller database was damaged ({}); it was moved to {} and replaced by an empty one", damage,
+          moved_aside);
     return out;
   }
 }

@@ -86,7 +86,8 @@ Outcome<AgentAnswer> Api::ask_agent(const std::string& name, const AgentCall& ca
 
 std::string Api::container_problem() const {
   if (access(container_engine, X_OK) != 0)
-    return fmt::format("{}: {}; install it: apt-get install podman", container_engine, strerror(errno));
+    return fmt::format("{}: {}; install podman with apt-get install podman", container_engine,
+                       strerror(errno));
   // The container engine reads the slices' CDI devices from a folder that only root can write.
   return geteuid() == 0 ? "" : "only a controller that runs as root can start containers";
 }

@@ -52,7 +52,7 @@ std::vector<NodeChange> KnownNode::update(const Poll& poll, const workload::Host
     changes.push_back({info, fmt::format("node {}: {}, {}", name, restarted ? "agent restarted" : "reached",
                                          text_of(report))});
   else if (before.report.devices.size() != report.devices.size())
-    changes.push_back({info, fmt::format("node {}: devices changed, {} to {}", name,
+    changes.push_back({info, fmt::format("node {}: number of devices changed from {} to {}", name,
                                          before.report.devices.size(), report.devices.size())});
   now.reachability = Reachability::reachable;
   now.problem.clear();

@@ -41,7 +41,7 @@ TEST(KnownNode, reports_each_change_once) {
        {"info node a: reached, carved 0.1.0 at /s with 2 devices, 1 slice"},
        Reachability::reachable},
       {answered(5), {}, Reachability::reachable},
-      {answered(6, 5, 1), {"info node a: devices changed, 2 to 1"}, Reachability::reachable},
+      {answered(6, 5, 1), {"info node a: number of devices changed from 2 to 1"}, Reachability::reachable},
       {answered(7, 6, 1),
        {"info node a: agent restarted, carved 0.1.0 at /s with 1 device, 1 slice"},
        Reachability::reachable},

@@ -32,7 +32,7 @@ http::Response answer_later(os::Workers& workers, const std::string& key, std::f
                 });
             if (!begun)
               waiting->answer(refuse(FailureKind::resource_exhausted,
-                                     "too many large requests wait; send one at a time"));
+                                     "too many large requests are waiting; send one at a time"));
             return std::shared_ptr<void>(waiting.get(), [waiting](void*) { waiting->to = nullptr; });
           }}};
 }

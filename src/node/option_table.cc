@@ -126,7 +126,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .noun = "a bookkeeper"},
     {.name = "--driver-root",
      .value = "DIR",
-     .help = "directory that contains the driver's libraries; for an agent in a container, the mount\n"
+     .help = "directory below which the driver's libraries are; for an agent in a container, the mount\n"
              "point of the host's root [/]",
      .store = os::keep<&Options::driver_root>},
     {.name = "--libraries",
@@ -152,8 +152,9 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = set_spill_limit},
     {.name = "--context-charge",
      .value = "TO",
-     .help = "what CUDA contexts count against: slice, the slice's quota; reserve, the device's\n"
-             "reserved bytes [slice]",
+     .help =
+         "slice: CUDA contexts count against the slice's quota; reserve: they count against the device's\n"
+         "reserved bytes [slice]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.contexts_in_slice = value == "slice";
        return {};

@@ -128,7 +128,7 @@ def test_an_image_that_cannot_be_pulled_is_reported_with_podmans_message(service
     assert "ImagePullFailed" in services.carve("get", "services")
     assert "127.0.0.1:9" in services.carve("describe", "service/boxed"), "what podman said"
     message = lambda: next(c["message"] for c in status()["conditions"] if c["type"] == "Progressing")
-    start = "image '127.0.0.1:9/nothing:none' cannot be pulled; it will be retried: "
+    start = "cannot pull image '127.0.0.1:9/nothing:none'; the pull will be retried: "
     assert until(lambda: message().startswith(start), 60), message()
     assert "127.0.0.1:9" in message().removeprefix(start), "what podman said"
     (services.folder / "damaged").write_text("no archive")

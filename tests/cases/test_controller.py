@@ -190,7 +190,7 @@ def test_a_second_controller_with_the_same_state_or_socket_is_rejected(world, se
 
 
 @pytest.mark.parametrize("words, message", [
-    (["--node", "a"], "--node 'a' is not NAME=SOCKET, such as a=/run/carve/carved.sock"),
+    (["--node", "a"], "--node 'a' must be NAME=SOCKET, such as a=/run/carve/carved.sock"),
     (["--node", "a=/x", "--node", "a=/y"], "--node 'a=/y': node a already has the socket /x; use a different name for each node"),
     (["--node", "A=/x"],
      "--node 'A=/x': 'A' is not a valid node name; use 1 to 48 characters from a-z, 0-9 and -, with a letter or a digit at both ends"),

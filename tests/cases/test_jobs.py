@@ -100,8 +100,8 @@ def test_files_that_are_not_documents_are_rejected(jobs):
     for words in (("apply", "-f"), ("delete", "-f"), ("render", "-f"), ("explain", "-f"), ("eas", "create"), ("submit", "custom", "-q", "q", "--params")):
         assert f"carve: {jobs.folder}: cannot be read: it is a directory; use a file" in jobs.carve(*words, jobs.folder, "--", "true", status=1)
     other = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "pi"}, "spec": {"template": {"spec": {"containers": []}}}}
-    assert "apiVersion: 'batch/v1'; a Carve Job has carve.dev/v1" in jobs.apply(other, status=1)
-    assert "apiVersion: is required; a Carve Queue has carve.dev/v1" in jobs.apply({"kind": "Queue", "metadata": {"name": "q"}}, status=1)
+    assert "apiVersion: 'batch/v1'; the apiVersion of a Carve Job is carve.dev/v1" in jobs.apply(other, status=1)
+    assert "apiVersion: is required; the apiVersion of a Carve Queue is carve.dev/v1" in jobs.apply({"kind": "Queue", "metadata": {"name": "q"}}, status=1)
 
 
 def test_a_job_that_does_not_fit_waits_as_a_whole_and_shows_why(jobs):
@@ -116,10 +116,10 @@ def test_a_job_that_does_not_fit_waits_as_a_whole_and_shows_why(jobs):
     status = jobs.job(second)["status"]
     assert (status["phase"], status["position"]) == ("Queued", 1)
     assert status["reason"] == "slice 1 of 2: node n1: devices 0, 1: 15000 MiB needed, 7731 MiB free"
-    assert jobs.job(third)["status"]["reason"] == f"{second} is before it"
+    assert jobs.job(third)["status"]["reason"] == f"{second} is first in the queue"
     assert len(jobs.agent.slices()) == 2
     jobs.carve("cancel", first)
-    assert jobs.becomes(first, "Cancelled")["reason"] == "a user cancelled it"
+    assert jobs.becomes(first, "Cancelled")["reason"] == "a user cancelled the job"
     for name in (second, third):
         jobs.becomes(name, "Succeeded")
     jobs.all_slices_end()
@@ -224,8 +224,8 @@ def test_jobs_that_a_queue_does_not_allow_are_rejected_at_submission(jobs):
     assert "'7' is neither a multiple of 5 nor 99" in jobs.submit(*mgpu(7), *python("pass"), queue="strict", status=1)
     assert "22731 MiB of the largest device" in jobs.submit(*mgpu(30, 30000), *python("pass"), queue="strict", status=1)
     assert "there is no queue 'train'; there are strict, whole" in jobs.submit(*mgpu(), *python("pass"), status=1)
-    assert "no compute group 'x'; there are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)
-    assert "queue whole is a GPU queue: GPU and mGPU are mutually exclusive; create another queue" in jobs.apply(
+    assert "no compute group 'x'; its compute groups are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)
+    assert "queue whole is a GPU queue, which cannot be changed; create another queue" in jobs.apply(
         {"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": "whole"}, "spec": {"gpu": "mgpu"}}, status=1)
     much = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=3", *python("pass"),
                        queue="whole", status=1)
@@ -240,8 +240,8 @@ def test_jobs_that_a_queue_does_not_allow_are_rejected_at_submission(jobs):
 def test_a_job_that_can_never_start_is_rejected_and_blocks_no_other_job(jobs):
     jobs.queue()
     out = jobs.submit("--tasks", 8, *mgpu(), *python("pass"), status=1)
-    assert "all devices have room for 6 of the job's 8 slices" in out
-    assert "all devices have room for 2 of the job's 5 slices" in jobs.submit("--tasks", 5, *mgpu(80), *python("pass"), status=1)
+    assert "all devices together have room for only 6 of the job's 8 slices" in out
+    assert "all devices together have room for only 2 of the job's 5 slices" in jobs.submit("--tasks", 5, *mgpu(80), *python("pass"), status=1)
     jobs.becomes(jobs.submit(*mgpu(), *python("pass")), "Succeeded")
     assert "warning:" in jobs.submit("--name", "b", "--conf", "a.gpu.vendor=x", *mgpu(), *python("pass"))
 

@@ -66,7 +66,7 @@ def waiting_are(submitter, first, last):
     def is_right():
         waiting = {name: s for name, s in submitter.listed().items() if s["phase"] == "Queued"}
         return list(waiting) == [name_of(i) for i in range(first, last + 1)] and all(
-            (s["position"], s["reason"]) == (i + 1, NO_CAPACITY if i == 0 else f"{name_of(first)} is before it")
+            (s["position"], s["reason"]) == (i + 1, NO_CAPACITY if i == 0 else f"{name_of(first)} is first in the queue")
             for i, s in enumerate(waiting.values()))
     assert until(is_right, 60, 0.2), list(submitter.listed().items())[:5]
 

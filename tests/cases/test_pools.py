@@ -97,8 +97,8 @@ def test_a_new_node_gets_the_labels_of_its_pool_and_follows_changes_only_with_sy
     nodes.apply(pool(labels=labels, labelSync=True))
     nodes.becomes("pool", "p", lambda p: p["status"]["drift"] == [])
     nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["effective"] == "native-burst-share")
-    assert "existing nodes may keep another compute policy than the pool's" in nodes.apply(pool(labels=labels))
-    assert "pool p has the nodes n1; remove them from it first" in nodes.carve("delete", "pool", "p", status=1)
+    assert "existing nodes may keep a compute policy that differs from the pool's" in nodes.apply(pool(labels=labels))
+    assert "pool p still has the nodes n1; remove each from the pool first" in nodes.carve("delete", "pool", "p", status=1)
     nodes.carve("node", "pool", "n1", "")
     nodes.carve("delete", "pool", "p")
     assert "No pools" in nodes.carve("get", "pools")
@@ -110,7 +110,7 @@ def test_a_taint_of_the_pool_repels_services_that_do_not_tolerate_it(nodes):
                                                         "spec": {"pool": "p"}}])
     nodes.becomes("node", "n1", lambda n: n["status"]["taints"] == ["team=vision:NoSchedule"])
     nodes.apply(service(pool="p"))
-    reason = "no node accepts it: node n1 has the taint team=vision:NoSchedule"
+    reason = "no node accepts the slice: node n1 has the taint team=vision:NoSchedule"
     nodes.becomes("service", "demo", lambda s: any(reason in c["message"] for c in s["status"]["conditions"]))
     nodes.apply(service(pool="p", tolerations=[{"key": "team", "operator": "Exists"}]))
     nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")

@@ -98,5 +98,5 @@ def test_an_object_whose_programs_could_not_be_started_is_rejected_when_applied(
     apply(controller, QUEUE, "root")
     for document in SERVICE, JOB:
         text = apply(controller, document, "root", status=1)
-        assert f"starting a program as root needs a controller that runs as root, and this one runs as {CONTROLLERS_USER}" in text
+        assert f"starting a program as root requires a controller that runs as root, but this one runs as {CONTROLLERS_USER}" in text
     assert controller.items() == [] and controller.agent.json("ps")["slices"] == before

@@ -48,7 +48,7 @@ Result<T, http::Response> read_answer(Outcome<AgentAnswer> answer) {
   auto read = api::read<T>(answer->body, api::Reading::lenient);
   if (!read)
     return tl::unexpected(
-        refuse(FailureKind::unavailable, fmt::format("the agent's answer cannot be read: {}", read.error())));
+        refuse(FailureKind::unavailable, fmt::format("cannot read the agent's response: {}", read.error())));
   return std::move(*read);
 }
 
@@ -79,8 +79,8 @@ Outcome<api::SliceRequest> own_request(const Call& call) {
   if (!owner) return tl::unexpected(owner.error());
   const uint32_t uid = request->owner_uid.value_or(owner->uid);
   if (uid != owner->uid && !call.caller.may_operate())
-    return failure(FailureKind::permission_denied, "owner_uid: {} is not the uid of {}; leave it out", uid,
-                   call.caller.text());
+    return failure(FailureKind::permission_denied, "owner_uid: {} is not the uid of {}; leave owner_uid out",
+                   uid, call.caller.text());
   if (request->lifetime == Lifetime::until_deleted && !call.caller.may_operate())
     return failure(FailureKind::permission_denied,
                    "lifetime: only operators may create slices for containers, because a container runtime "
@@ -143,8 +143,8 @@ http::Response change_agent_slice(const Call& call) {
   if (!slice) return std::move(slice.error());
   if (!call.caller.may_change(slice->owner_uid, slice->account) || !call.caller.may_create())
     return refuse(FailureKind::permission_denied,
-                  fmt::format("only the owner of slice {}, a token of its account with the role user, and "
-                              "operators may change it",
+                  fmt::format("slice {} can be changed only by its owner, by operators and with a token of "
+                              "its account that has the role 'user'",
                               slice->name));
   auto answer = forward(call, {});
   return answer ? passed(std::move(*answer)) : refuse(answer.error());

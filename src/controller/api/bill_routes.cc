@@ -50,7 +50,7 @@ Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
     }
   if (given["to"].empty() && !given["from"].empty()) out.window.to = month_of(out.window.from).to_ns;
   if (out.window.from >= out.window.to)
-    return failure(FailureKind::invalid_argument, "from {} must be before to {}",
+    return failure(FailureKind::invalid_argument, "'from' ({}) must be before 'to' ({})",
                    os::rfc3339(out.window.from, os::Decimals::milliseconds),
                    os::rfc3339(out.window.to, os::Decimals::milliseconds));
   constexpr std::string_view label_prefix = "label:";

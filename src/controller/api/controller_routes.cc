@@ -82,9 +82,10 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
   // Users of this machine share one address. Wrong tokens of one user do not block it for the others.
   const std::string origin = caller.origin();
   if (!wrong_tokens_.may_try(origin, now))
-    return tl::unexpected(refuse(FailureKind::resource_exhausted,
-                                 fmt::format("{} wrong tokens came from {} within a minute; try again later",
-                                             WrongTokens::max_attempts, origin)));
+    return tl::unexpected(
+        refuse(FailureKind::resource_exhausted,
+               fmt::format("{} invalid tokens were sent from {} within a minute; try again later",
+                           WrongTokens::max_attempts, origin)));
   if (const auto token = http::bearer_token(request.headers)) {
     if (auto known = context_.tokens.caller(*token, now)) return *known;
     wrong_tokens_.failed(origin, now);
@@ -119,11 +120,10 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
                                                    const http::Caller& connection,
                                                    const ReadDocuments* documents) {
   if (const std::string* slice = caller.slice())
-    return refuse(
-        FailureKind::called_from_slice,
-        fmt::format("process {} runs in slice {}; call the controller from a process outside, or with "
-                    "a token",
-                    caller.process()->pid, *slice));
+    return refuse(FailureKind::called_from_slice,
+                  fmt::format("process {} runs in slice {}; call the controller from a process outside of "
+                              "slices, or with a token",
+                              caller.process()->pid, *slice));
   bool has_path = false;
   for (const Route& route : routes()) {
     auto parts = parts_of(request.path, route.path);
@@ -152,13 +152,14 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
   const std::string path = request.path.substr(0, max_shown_path_bytes);
   if (has_path)
     return refuse(FailureKind::invalid_argument,
-                  fmt::format("{} has no method {}", path, request.method.substr(0, max_shown_method_bytes)),
+                  fmt::format("{} does not support the method {}", path,
+                              request.method.substr(0, max_shown_method_bytes)),
                   405);
   std::vector<std::string_view> paths;
   for (const Route& route : routes())
     if (std::ranges::find(paths, route.path) == paths.end()) paths.emplace_back(route.path);
   return refuse(FailureKind::not_found,
-                fmt::format("there is no {}; the controller has {}", path, fmt::join(paths, ", ")));
+                fmt::format("there is no path {}; the controller serves {}", path, fmt::join(paths, ", ")));
 }
 
 http::Response refuse_bytes(unsigned status, std::string detail) {

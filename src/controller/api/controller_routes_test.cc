@@ -96,7 +96,7 @@ TEST(ControllerRoutes, an_operator_may_change_a_users_service_but_not_the_progra
   const char* run = R"({"spec":{"run":{"command":["other"]}}})";
   const auto refused = api.ask(user(0), "PATCH", "/v1/services/a", run);
   EXPECT_EQ(refused.status, 403u);
-  EXPECT_THAT(body(refused), HasSubstr("run as user user1000, and only this user changes what they run"));
+  EXPECT_THAT(body(refused), HasSubstr("run as user user1000, so only this user may change what they run"));
   EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", R"({"spec":{"gpu":{"memory":"5GiB"}}})").status,
             200u);
   EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", run).status, 200u);
@@ -430,10 +430,12 @@ TEST(ControllerRoutes, the_controller_serves_its_own_description) {
 
 TEST(ControllerRoutes, an_unknown_path_is_reported_with_the_known_ones) {
   EXPECT_EQ(asked(user(0), "GET", "/v1/slices").status, 404u);
-  EXPECT_THAT(body(asked(user(0), "GET", "/v1/slices")),
-              HasSubstr("there is no /v1/slices; the controller has /v1/version, /v1/nodes, /v1/nodes/{}, "));
+  EXPECT_THAT(
+      body(asked(user(0), "GET", "/v1/slices")),
+      HasSubstr("there is no path /v1/slices; the controller serves /v1/version, /v1/nodes, /v1/nodes/{}, "));
   EXPECT_EQ(asked(user(0), "DELETE", "/v1/nodes").status, 405u);
-  EXPECT_THAT(body(asked(user(0), "DELETE", "/v1/nodes")), HasSubstr("/v1/nodes has no method DELETE"));
+  EXPECT_THAT(body(asked(user(0), "DELETE", "/v1/nodes")),
+              HasSubstr("/v1/nodes does not support the method DELETE"));
   EXPECT_LE(body(asked(user(0), "GET", "/" + std::string(5000, 'x'))).size(), 1500u);
 }
 

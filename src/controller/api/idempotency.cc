@@ -68,7 +68,7 @@ http::Response answer_once(const http::Request& request, const http::Caller& cal
   answer.etag = etag_of(made);
   answer.body = *body;
   if (const auto written = journal.write(answer); !written)
-    os::log::error(caller.cause(), "the response to a request with an Idempotency-Key cannot be stored: {}",
+    os::log::error(caller.cause(), "cannot store the response to a request with an Idempotency-Key: {}",
                    written.error().message);
   return made;
 }

@@ -29,7 +29,7 @@ std::optional<http::Response> refused_name(const Call& call, const ObjectKey& ke
     const std::string_view word = objects::text_of(kind).singular;
     if (other->key.namespace_ == key.namespace_)
       return refuse(FailureKind::already_exists,
-                    fmt::format("{} {} has this name; choose another one", word, key.name));
+                    fmt::format("{} {} already has this name; choose another name", word, key.name));
     return refuse(
         FailureKind::already_exists,
         fmt::format(
@@ -40,7 +40,7 @@ std::optional<http::Response> refused_name(const Call& call, const ObjectKey& ke
     if (is_queued(one.kind) && one.metadata.name == key.name &&
         ObjectKey{one.kind, one.metadata.namespace_, one.metadata.name} != key)
       return refuse(FailureKind::invalid_argument,
-                    fmt::format("two documents have the name {}, and their slices would have the same names; "
+                    fmt::format("two documents have the name {}, so their slices would have the same names; "
                                 "use different names",
                                 key.name));
   return std::nullopt;

@@ -43,7 +43,7 @@ http::Response refuse_queue(const Call& call, const std::string& name) {
            names.empty()
                ? fmt::format(
                      "spec.queue: there is no queue '{}'; an operator can create one with carve apply", word)
-               : fmt::format("spec.queue: there is no queue '{}'; there are {}", word,
+               : fmt::format("spec.queue: there is no queue '{}'; the queues are {}", word,
                              fmt::join(names, ", "))}});
 }
 
@@ -61,7 +61,7 @@ std::optional<http::Response> refused_queue(const Call& call, const Submission& 
     return refuse(api::FieldErrors{
         {.field = "spec.pool",
          .value = spec.pool.substr(0, 80),
-         .message = fmt::format("spec.pool: there is no pool '{}'; leave it out for any node",
+         .message = fmt::format("spec.pool: there is no pool '{}'; leave the field out to use any node",
                                 spec.pool.substr(0, 80))}});
   const auto present = call.context.objects.find(queue_key(submission.metadata.name));
   if (!present) return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<http::Response> refused_queue(const Call& call, const Submission& 
                    : before == QueueGpu::mgpu ? "an mGPU queue"
                                               : "a queue without GPU";
   return refuse_as("carve:immutable",
-                   fmt::format("queue {} is {}: GPU and mGPU are mutually exclusive; create another queue",
+                   fmt::format("queue {} is {}, which cannot be changed; create another queue",
                                submission.metadata.name, is));
 }
 
@@ -141,12 +141,12 @@ std::optional<http::Response> refused_change(const Call& call, const Object& pre
     if (!allowed) return refuse(allowed.error());
   if (present.spec == submission.spec) return std::nullopt;
   if (const auto [field, value] = fixed_field_that_differs(present, submission); !field.empty()) {
-    const char* const rule =
-        present.key.kind == Kind::job
-            ? "{}: {}{} was already submitted and is immutable; delete it, or submit the new one under "
-              "another name"
-            : "{}: {}of {} only spec.workers[].replicas and spec.priority change; delete it and apply it "
-              "again, or apply one with another name";
+    const char* const rule = present.key.kind == Kind::job
+                                 ? "{}: {}{} was already submitted and is immutable; delete that job, or "
+                                   "submit the new one with another name"
+                                 : "{}: {}only spec.workers[].replicas and spec.priority of {} can be "
+                                   "changed; delete the cluster and apply the document again, or use another "
+                                   "name";
     const std::string given = value.empty() ? "" : value.substr(0, max_shown_bytes) + ": ";
     return refuse_as("carve:immutable", fmt::format(fmt::runtime(rule), field, given, text(present.key)));
   }
@@ -233,7 +233,8 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   if (auto starts = check_start(call, owner->uid); !starts) return tl::unexpected(starts.error());
   const auto job = submitted(call, submission);
   if (!job)
-    return failure(FailureKind::failed_precondition, "the queue of {} has changed; submit again", text(key));
+    return failure(FailureKind::failed_precondition,
+                   "the queue of {} changed during the request; submit again", text(key));
   Object object;
   object.key = key;
   if (key.name.empty()) object.key.name = new_name(call, submission, text(job->spec.engine));

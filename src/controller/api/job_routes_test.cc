@@ -51,9 +51,8 @@ TEST_F(JobRoutes, only_operators_may_change_queues_and_their_gpu_is_immutable) {
   ask(403, "POST", "/v1/queues", queue(R"({"weight":2})"), 1000);
   ask(403, "DELETE", "/v1/queues/q", "", 1000);
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"weight":2}})");
-  EXPECT_THAT(
-      ask(409, "PATCH", "/v1/queues/q", R"({"spec":{"gpu":"gpu"}})"),
-      HasSubstr("queue q is an mGPU queue: GPU and mGPU are mutually exclusive; create another queue"));
+  EXPECT_THAT(ask(409, "PATCH", "/v1/queues/q", R"({"spec":{"gpu":"gpu"}})"),
+              HasSubstr("queue q is an mGPU queue, which cannot be changed; create another queue"));
   EXPECT_THAT(ask(409, "POST", "/v1/documents", queue(R"({"gpu":"none"})")), HasSubstr("carve:immutable"));
   EXPECT_THAT(ask(422, "POST", "/v1/queues", queue(R"({"pool":"p"})")), HasSubstr("there is no pool 'p'"));
 }
@@ -87,7 +86,7 @@ TEST_F(JobRoutes, a_job_name_is_unique_in_all_namespaces) {
   EXPECT_THAT(
       ask(400, "POST", "/v1/jobs", in("x", job("b")) + "\n---\n" + in("y", job("b"))),
       HasSubstr(
-          "two documents have the name b, and their slices would have the same names; use different names"));
+          "two documents have the name b, so their slices would have the same names; use different names"));
   const auto service_in = [&](const char* space) {
     return in(space, R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"s"},)"
                      R"("spec":{"run":{"command":["a"]}}})");
@@ -130,8 +129,8 @@ TEST_F(JobRoutes, a_job_without_a_name_never_replaces_another_one) {
 TEST_F(JobRoutes, a_job_belongs_to_its_user_and_is_immutable) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
-              HasSubstr("job a was already submitted and is immutable; delete it, or submit the new one "
-                        "under another name"));
+              HasSubstr("job a was already submitted and is immutable; delete that job, or submit the "
+                        "new one with another name"));
   EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a"), 1000), HasSubstr("unchanged"));
   for (const char* secret : {"p1", "p2"}) {
     EXPECT_THAT(ask(200, "GET", "/v1/jobs/a", "", 1000), HasSubstr(secret));
@@ -188,7 +187,7 @@ TEST_F(JobRoutes, changes_of_immutable_fields_of_a_job_are_rejected_with_their_p
               testing::AllOf(HasSubstr("job a belongs to another user"), Not(HasSubstr("priority"))));
   EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"metadata":{"account":"b"}})", 0),
               HasSubstr("metadata.account: 'b': account 'user1000' pays for job a, and this cannot be "
-                        "changed; leave it out, or delete it and apply it again"));
+                        "changed; leave the account out, or delete the object and apply it again"));
 }
 
 TEST_F(JobRoutes, a_cluster_is_stored_once_and_only_its_user_sees_its_token) {
@@ -204,12 +203,13 @@ TEST_F(JobRoutes, a_cluster_is_stored_once_and_only_its_user_sees_its_token) {
   EXPECT_THAT(ask(201, "POST", "/v1/documents", cluster("c", 4096), 1000), HasSubstr("unchanged"));
   EXPECT_THAT(
       ask(409, "POST", "/v1/documents", cluster("c", 8192), 1000),
-      HasSubstr("spec.workers[0].mgpuMemory: 8192: of raycluster c only spec.workers[].replicas and "
-                "spec.priority change; delete it and apply it again, or apply one with another name"));
-  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("c"), 1000), HasSubstr("raycluster c has this name"));
+      HasSubstr("spec.workers[0].mgpuMemory: 8192: only spec.workers[].replicas and spec.priority of "
+                "raycluster c can be changed; delete the cluster and apply the document again, or use "
+                "another name"));
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("c"), 1000), HasSubstr("raycluster c already has this name"));
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/rayclusters", cluster("a", 4096), 1000),
-              HasSubstr("job a has this name"));
+              HasSubstr("job a already has this name"));
   ASSERT_TRUE(
       objects.update({objects::Kind::ray_cluster, "default", "c"}, [](Object& object) -> Outcome<void> {
         object.status = objects::JobStatus{.phase = JobPhase::running, .dashboard_token = "p2"};
@@ -254,13 +254,13 @@ TEST_F(JobRoutes, a_cluster_may_change_only_its_numbers_of_workers_and_its_prior
       HasSubstr("the job has 4 slices, and queue q can have at most 3 in total; request fewer"));
   const std::string foreign = ask(403, "POST", "/v1/rayclusters", cluster(one), 2000);
   EXPECT_THAT(foreign, HasSubstr("belongs to another user"));
-  views.position = JobPosition{.position = 1, .reason = "2 more workers wait: b is before it"};
+  views.position = JobPosition{.position = 1, .reason = "2 more workers wait: b is first in the queue"};
   EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c"), HasSubstr("2 more workers wait"));
 }
 
 TEST_F(JobRoutes, a_job_is_rejected_with_all_messages) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"computeGroup":"x","tasks":0)")),
-              testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),
+              testing::AllOf(HasSubstr("queue q has no compute group 'x'; its compute groups are default"),
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
   views.waiting = workload::max_waiting_jobs;
   EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs are waiting, the limit"));
@@ -298,9 +298,9 @@ TEST_F(JobRoutes, an_engine_must_have_its_home_folder) {
 
 TEST_F(JobRoutes, a_waiting_job_is_shown_with_its_queue_position) {
   ask(201, "POST", "/v1/jobs", job("a"));
-  views.position = JobPosition{.position = 3, .reason = "b is before it"};
+  views.position = JobPosition{.position = 3, .reason = "b is first in the queue"};
   for (const char* target : {"/v1/jobs", "/v1/jobs/a"})
-    EXPECT_THAT(ask(200, "GET", target), HasSubstr(R"("position":3,"reason":"b is before it")"));
+    EXPECT_THAT(ask(200, "GET", target), HasSubstr(R"("position":3,"reason":"b is first in the queue")"));
 }
 
 TEST_F(JobRoutes, parameters_are_parsed_from_their_text) {

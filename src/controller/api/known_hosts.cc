@@ -40,7 +40,8 @@ std::optional<std::string> KnownHosts::refusal(const http::Headers& headers) con
   const std::string authority = lower(*headers.find("Host"));
   if (!names_.contains(host_of(authority)))
     return fmt::format(
-        "Host '{}' is not a name of this controller; use its address, or start it with --host NAME",
+        "Host '{}' is not a name of this controller; use the controller's address, or start it with --host "
+        "NAME",
         authority.substr(0, max_shown_bytes));
   const std::string* origin = headers.find("Origin");
   if (origin == nullptr) return std::nullopt;

@@ -23,7 +23,7 @@ class SelectorReader {
     if (left_.empty()) return out;
     while (true) {
       if (out.size() == max_selector_requirements)
-        return failure(FailureKind::invalid_argument, "labelSelector: it has more than {} requirements",
+        return failure(FailureKind::invalid_argument, "labelSelector must have at most {} requirements",
                        max_selector_requirements);
       auto requirement = read_requirement();
       if (!requirement) return tl::unexpected(requirement.error());
@@ -57,14 +57,14 @@ class SelectorReader {
 
   tl::unexpected<Failure> wrong(std::string_view wanted) const {
     return failure(FailureKind::invalid_argument,
-                   "labelSelector '{}': at byte {}: expected {}; it is written as "
+                   "labelSelector '{}': {} is expected at byte {}; an example of a selector is "
                    "app=web,tier!=cache,zone in (a,b),zone notin (c),gpu,!debug",
-                   whole_.substr(0, max_shown_bytes), whole_.size() - left_.size(), wanted);
+                   whole_.substr(0, max_shown_bytes), wanted, whole_.size() - left_.size());
   }
 
   Outcome<std::string> read_key() {
     const std::string_view key = take_word(true);
-    if (key.empty()) return wrong("key of a label");
+    if (key.empty()) return wrong("a label's key");
     return checked(key);
   }
 
@@ -90,7 +90,7 @@ class SelectorReader {
     if (word == "in") return with_list(std::move(out), Operator::in);
     if (word == "notin") return with_list(std::move(out), Operator::not_in);
     left_ = whole_.substr(whole_.size() - left_.size() - word.size());
-    return wrong("operator (=, !=, in, notin)");
+    return wrong("an operator (=, !=, in, notin)");
   }
 
   Outcome<LabelRequirement> with_value(LabelRequirement out, Operator op) {
@@ -103,13 +103,13 @@ class SelectorReader {
 
   Outcome<LabelRequirement> with_list(LabelRequirement out, Operator op) {
     out.op = op;
-    if (!take("(")) return wrong("opening bracket of a list");
+    if (!take("(")) return wrong("a list in brackets");
     do {
       auto value = checked(take_word(false));
       if (!value) return tl::unexpected(value.error());
       out.values.push_back(std::move(*value));
     } while (take(","));
-    if (!take(")")) return wrong("closing bracket of a list");
+    if (!take(")")) return wrong("the closing bracket of the list");
     return out;
   }
 
@@ -120,8 +120,8 @@ class SelectorReader {
 
 Outcome<LabelSelector> parse_label_selector(std::string_view text) {
   if (text.size() > max_selector_bytes)
-    return failure(FailureKind::invalid_argument, "labelSelector: it has {} bytes; use at most {}",
-                   text.size(), max_selector_bytes);
+    return failure(FailureKind::invalid_argument, "labelSelector has {} bytes; use at most {}", text.size(),
+                   max_selector_bytes);
   return SelectorReader(text).read();
 }
 

@@ -56,8 +56,8 @@ Outcome<FoundNode> named_node(const Call& call) {
   if (found != all.end()) return std::move(*found);
   std::vector<std::string> names;
   for (const FoundNode& node : all) names.push_back(node.known->record.name);
-  return failure(FailureKind::not_found, "there is no node {}; the controller has {}",
-                 call.names[0].substr(0, 80), fmt::join(names, ", "));
+  return failure(FailureKind::not_found, "there is no node {}; the nodes are {}", call.names[0].substr(0, 80),
+                 fmt::join(names, ", "));
 }
 
 // Returns the node that the path names if the caller may change nodes and knows its current version.
@@ -305,7 +305,7 @@ Outcome<Object> planned_node(const Call& call, const Submission& submission) {
   const Pointer present = call.context.objects.find(node_key(submission.metadata.name));
   if (!present)
     return failure(FailureKind::not_found,
-                   "there is no node {}; nodes are those of the controller's command line",
+                   "there is no node {}; nodes are added with the controller's option --node",
                    submission.metadata.name);
   Object object = *present;
   objects::NodeSpec spec = node_spec(object);
@@ -365,9 +365,9 @@ http::Response end_node_slices(const Call& call) {
   const auto node = changeable_node(call);
   if (!node) return refuse(node.error());
   if (refusal_of(*node->object).empty())
-    return refuse(
-        FailureKind::failed_precondition,
-        fmt::format("node {0} grants slices; cordon it first: carve cordon {0}", node->known->record.name));
+    return refuse(FailureKind::failed_precondition,
+                  fmt::format("node {0} still grants slices; cordon it first with carve cordon {0}",
+                              node->known->record.name));
   if (call.context.node_actions != nullptr) {
     call.context.node_actions->end_slices(node->known->record.name);
     call.context.node_actions->poll();

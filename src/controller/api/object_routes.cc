@@ -46,8 +46,8 @@ Outcome<void> check_new(const Call& call, const std::vector<Submission>& read) {
     const ObjectKey key{one.kind, one.metadata.namespace_, one.metadata.name};
     if (call.context.objects.find(key))
       return failure(FailureKind::already_exists,
-                     "metadata.name: '{}': {} exists; change it, or use another name", one.metadata.name,
-                     controller::text(key));
+                     "metadata.name: '{}': {} already exists; change that object, or use another name",
+                     one.metadata.name, controller::text(key));
   }
   return {};
 }

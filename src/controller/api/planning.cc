@@ -32,8 +32,8 @@ Outcome<void> check_run(const Call& call, const Object& present) {
   if (caller->uid == present.owner_uid) return {};
   const std::string owner = call.context.views.user_name(present.owner_uid);
   return failure(FailureKind::permission_denied,
-                 "the programs of {} run as user {}, and only this user changes what they run; "
-                 "apply it as {}, or delete it and apply it as your own",
+                 "the programs of {} run as user {}, so only this user may change what they run; apply the "
+                 "document as {}, or delete the object and apply the document as yourself",
                  text(present.key), owner, owner);
 }
 
@@ -51,7 +51,7 @@ Outcome<void> check_name(const Call& call, const ObjectKey& key) {
         ObjectKey{one.kind, one.metadata.namespace_, one.metadata.name} != key)
       return failure(
           FailureKind::invalid_argument,
-          "two documents have the name {}, and their slices would have the same names; use different names",
+          "two documents have the name {}, so their slices would have the same names; use different names",
           key.name);
   return {};
 }
@@ -75,8 +75,8 @@ Outcome<void> check_image(const Call& call, const objects::ServiceSpec& form) {
   if (image.empty()) return {};
   if (!call.caller.may_operate())
     return failure(FailureKind::permission_denied,
-                   "{}: '{}' is a container image, and only operators may start containers; set a local "
-                   "program as the command and no image, or ask an operator",
+                   "{}: '{}' is a container image, but only operators may start containers; leave the image "
+                   "out and set a local program as the command, or ask an operator",
                    users_field(form, "spec.run.image"), image.substr(0, 80));
   if (const std::string problem = call.context.views.container_problem(); !problem.empty())
     return failure(FailureKind::failed_precondition, "{}: '{}': {}", users_field(form, "spec.run.image"),
@@ -112,7 +112,7 @@ Outcome<void> check_target_port(const Call& call, const ObjectKey& key, const ob
   const auto refused = [&](const ObjectKey& other) {
     return failure(FailureKind::already_exists,
                    "spec.targetPort: {}: the program of {} already listens on this port; let one of them "
-                   "listen on the port in its variable PORT, or on another one",
+                   "listen on the port in its variable PORT, or on another port",
                    *form.target_port, text(other));
   };
   for (const Pointer& other : call.context.objects.workloads())
@@ -201,7 +201,7 @@ Result<std::vector<Submission>, http::Response> submissions_of(const Call& call,
   const bool is_large = text.size() > max_inline_document_bytes;
   if (is_large && call.documents != nullptr)
     return tl::unexpected(refuse(FailureKind::failed_precondition,
-                                 "the object was changed in the meantime; send the request again"));
+                                 "the object was changed during the request; send the request again"));
   if (is_large && call.context.read_documents != nullptr && call.connection != nullptr)
     return tl::unexpected(read_later(call, text, dialect));
   auto read = read_submissions(text, dialect, submission_context(call));
@@ -351,7 +351,7 @@ Outcome<void> check_quota(const Call& call, const std::vector<Object>& objects) 
     const size_t free_to_all = max_objects(kind) - reserved_objects(kind);
     if (call.context.objects.count(kind) + more > free_to_all)
       return failure(FailureKind::resource_exhausted,
-                     "there are {} {}, and the last {} of {} are kept for operators; delete one first",
+                     "there are {} {}, and the last {} of {} are reserved for operators; delete one first",
                      call.context.objects.count(kind), kinds, reserved_objects(kind), max_objects(kind));
   }
   return {};

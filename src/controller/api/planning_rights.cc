@@ -25,21 +25,22 @@ Outcome<Owner> owner_of(const Call& call, const AccountField& wanted) {
   if (const auto uid = call.caller.uid()) {
     const std::string own = views.user_name(*uid);
     if (!wanted_account.empty() && wanted_account != own && !call.caller.may_operate())
-      return failure(FailureKind::permission_denied, "{}: '{}' is not the account of {}; leave it out",
-                     wanted.field, wanted_account.substr(0, 80), own);
+      return failure(FailureKind::permission_denied,
+                     "{}: '{}' is not the account of {}; leave the account out", wanted.field,
+                     wanted_account.substr(0, 80), own);
     return Owner{*uid, wanted_account.empty() ? own : wanted_account};
   }
   const std::string account = *call.caller.token_account();
   const auto uid = views.uid_of(account);
   if (!uid)
-    return failure(
-        FailureKind::failed_precondition,
-        "account '{}': programs of a token run as the user of that name, and this machine has no such "
-        "user",
-        account);
+    return failure(FailureKind::failed_precondition,
+                   "account '{}': programs of a token run as the user with that name, but this machine has "
+                   "no such user; create the user, or use another token",
+                   account);
   if (!wanted_account.empty() && wanted_account != account && !call.caller.may_operate())
-    return failure(FailureKind::permission_denied, "{}: '{}' is not the account of the token, '{}'",
-                   wanted.field, wanted_account.substr(0, 80), account);
+    return failure(FailureKind::permission_denied,
+                   "{}: '{}' is not the account of the token, '{}'; leave the account out", wanted.field,
+                   wanted_account.substr(0, 80), account);
   return Owner{*uid, wanted_account.empty() ? account : wanted_account};
 }
 
@@ -53,7 +54,8 @@ namespace {
 
 tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
   return failure(FailureKind::permission_denied,
-                 "{} belongs to another user; its owner, its account and operators may change it", text(key));
+                 "{} belongs to another user; only its owner, its account and operators may change it",
+                 text(key));
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ Outcome<void> check_version(const Call& call, const Object& object) {
     return failure(FailureKind::invalid_argument, "If-Match '{}' is not an ETag of this API",
                    header->substr(0, 80));
   if (version != object.version)
-    return failure(FailureKind::stale, "{} has version {}, not {}; read it again", text(object.key),
+    return failure(FailureKind::stale, "{} has version {}, not {}; read the object again", text(object.key),
                    object.version, version);
   return {};
 }
@@ -77,11 +79,10 @@ Outcome<void> check_version(const Call& call, const Object& object) {
 // and slices contain the account.
 Outcome<void> check_account(const Object& present, const objects::Metadata& wanted) {
   if (wanted.account.empty() || wanted.account == present.account) return {};
-  return failure(
-      FailureKind::failed_precondition,
-      "metadata.account: '{}': account '{}' pays for {}, and this cannot be changed; leave it out, or "
-      "delete it and apply it again",
-      wanted.account.substr(0, max_shown_bytes), present.account, text(present.key));
+  return failure(FailureKind::failed_precondition,
+                 "metadata.account: '{}': account '{}' pays for {}, and this cannot be changed; leave the "
+                 "account out, or delete the object and apply it again",
+                 wanted.account.substr(0, max_shown_bytes), present.account, text(present.key));
 }
 
 Outcome<void> check_change(const Call& call, const Object& object) {

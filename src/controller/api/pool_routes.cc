@@ -59,10 +59,11 @@ http::Response refuse_unknown(const Call& call, const Submission& submission) {
   return refuse(api::FieldErrors{
       {.field = field,
        .value = name.substr(0, 80),
-       .message = names.empty() ? fmt::format("{}: there is no pool '{}'; leave it out for any node", field,
-                                              name.substr(0, 80))
-                                : fmt::format("{}: there is no pool '{}'; there are {}", field,
-                                              name.substr(0, 80), fmt::join(names, ", "))}});
+       .message = names.empty()
+                      ? fmt::format("{}: there is no pool '{}'; leave the field out to use any node", field,
+                                    name.substr(0, 80))
+                      : fmt::format("{}: there is no pool '{}'; the pools are {}", field, name.substr(0, 80),
+                                    fmt::join(names, ", "))}});
 }
 
 }  // namespace
@@ -72,9 +73,10 @@ Outcome<void> check_pool_deletion(const Call& call, const std::string& name) {
   for (const Pointer& node : call.context.objects.list(Kind::node))
     if (node_spec(*node).pool == name) nodes.push_back(node->key.name);
   if (nodes.empty()) return {};
-  return failure(FailureKind::failed_precondition,
-                 "pool {} has the nodes {}; remove them from it first with carve node pool NODE ''", name,
-                 fmt::join(nodes, ", "));
+  return failure(
+      FailureKind::failed_precondition,
+      "pool {} still has the nodes {}; remove each from the pool first with carve node pool NODE ''", name,
+      fmt::join(nodes, ", "));
 }
 
 http::Response get_slicing(const Call& call) {
@@ -114,7 +116,7 @@ std::vector<std::string> pool_warnings(const Call& call, const Submission& submi
   if (!present) return out;
   const auto& wanted = submission.spec.as<objects::PoolSpec>();
   if (pool_spec(*present).label_sync && !wanted.label_sync)
-    out.emplace_back("existing nodes may keep another compute policy than the pool's");
+    out.emplace_back("existing nodes may keep a compute policy that differs from the pool's");
   std::ranges::move(synchronised_warnings(call, submission.metadata.name, wanted), std::back_inserter(out));
   return out;
 }

@@ -71,7 +71,7 @@ TEST_F(PoolRoutes, nodes_are_those_of_the_command_line_with_the_state_of_their_a
   ASSERT_EQ(list->items.size(), 2u);
   EXPECT_EQ(list->items[0].status.agent->socket, "/run/a");
   EXPECT_EQ(list->items[1].status.agent->problem, "no agent");
-  EXPECT_THAT(ask(404, "GET", "/v1/nodes/n3"), HasSubstr("there is no node n3; the controller has n1, n2"));
+  EXPECT_THAT(ask(404, "GET", "/v1/nodes/n3"), HasSubstr("there is no node n3; the nodes are n1, n2"));
 }
 
 TEST_F(PoolRoutes, only_operators_may_change_nodes_and_pools) {
@@ -139,7 +139,7 @@ TEST_F(PoolRoutes, a_pool_with_nodes_cannot_be_deleted) {
 TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_rejected_with_the_checks_message) {
   const char* service = R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},
     "spec":{"pool":"p","gpu":{"memory":"1GiB"},"run":{"command":["serve"]}}})";
-  EXPECT_THAT(ask(422, "POST", "/v1/documents", service), HasSubstr("leave it out for any node"));
+  EXPECT_THAT(ask(422, "POST", "/v1/documents", service), HasSubstr("leave the field out to use any node"));
   apply_pool("{}");
   const std::string message = "pool 'p' has no GPU: its GPU column is 0";
   EXPECT_THAT(ask(200, "GET", "/v1/pools/p/slicing"), HasSubstr(message));
@@ -224,7 +224,7 @@ TEST_F(PoolRoutes, a_document_of_a_node_sets_the_fields_that_it_contains) {
   EXPECT_TRUE(node_spec(*objects.find(node_key("n1"))).schedulable);
   EXPECT_EQ(node_spec(*objects.find(node_key("n1"))).pool, "p");
   EXPECT_THAT(ask(201, "POST", "/v1/documents", node(R"(},"spec":{"stopped":true})")),
-              HasSubstr("spec.stopped is ignored in a document; use the verb that sets it"));
+              HasSubstr("spec.stopped is ignored in a document; use the corresponding carve command"));
 }
 
 TEST_F(PoolRoutes, a_document_of_a_node_is_rejected_like_a_patch) {
@@ -287,7 +287,7 @@ TEST_F(PoolRoutes, a_pool_that_stops_synchronising_returns_a_warning) {
   apply_pool(R"({"labelSync":true})");
   EXPECT_THAT(ask(201, "POST", "/v1/documents",
                   R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})"),
-              HasSubstr("existing nodes may keep another compute policy than the pool's"));
+              HasSubstr("existing nodes may keep a compute policy that differs from the pool's"));
 }
 
 // A service that needs fixed-share runs on n1; n2 already has another policy.

@@ -57,16 +57,15 @@ http::Response post_token(const Call& call) {
                                   ? call.context.views.user_name(call.caller.uid().value_or(0))
                                   : request->account;
   if (*role == http::Role::user && !call.context.views.uid_of(account))
-    return refuse(
-        FailureKind::failed_precondition,
-        fmt::format("account '{}': programs of a token run as the user of that name, and this machine "
-                    "has no such user; create the user, or use the role viewer",
-                    account.substr(0, 80)));
+    return refuse(FailureKind::failed_precondition,
+                  fmt::format("account '{}': programs of a token run as the user with that name, but this "
+                              "machine has no such user; create the user, or use the role viewer",
+                              account.substr(0, 80)));
   // Otherwise an operator over TCP could start programs as root.
   if (call.context.views.uid_of(account) == 0u && call.caller.uid() != 0u)
     return refuse(FailureKind::permission_denied,
-                  fmt::format("account '{}': only root may create tokens whose programs run as root, through "
-                              "the controller's unix socket",
+                  fmt::format("account '{}': only root may create tokens whose programs run as root, and "
+                              "only through the controller's unix socket",
                               account.substr(0, 80)));
   const int64_t now = call.context.views.now_ns();
   const Token token{

@@ -194,8 +194,9 @@ Result<std::string, api::FieldErrors> changed_document(const std::string& former
       return tl::unexpected(api::FieldErrors{
           {.field = "",
            .value = "",
-           .message = fmt::format("the text contains {} documents; only one can change a service",
-                                  documents->size())}});
+           .message =
+               fmt::format("the request contains {} documents; give exactly one document to change a service",
+                           documents->size())}});
     auto whole = dialects::is_whole_eas(documents->front())
                      ? Result<std::string, api::FieldErrors>(changes.document)
                      : dialects::merged(former, documents->front());

@@ -266,9 +266,10 @@ Outcome<api::Bill> make_bill(UsageStore& store, const bill::Tariffs& tariffs, co
   if (!unreadable.message.empty()) return tl::unexpected(unreadable);
   report.add(batch, now);
   if (report.is_full())
-    return failure(FailureKind::resource_exhausted,
-                   "the invoice has more than {} lines or groups; choose a shorter window or an account",
-                   max_bill_lines);
+    return failure(
+        FailureKind::resource_exhausted,
+        "the invoice has more than {} lines or groups; choose a shorter period, or select an account",
+        max_bill_lines);
   return report.finish();
 }
 

@@ -95,8 +95,9 @@ Outcome<size_t> copy_usage(UsageStore& store, const std::string& node, UsageSour
     if (begin == 0 && !is_same_ledger(*position, *some)) {
       const auto is_shorter = has_lost_newest(store, node, source, *position);
       if (!is_shorter) return tl::unexpected(is_shorter.error());
-      os::log::warning("node {}: its agent's ledger has lost {}; lost usage records that were open end", node,
-                       *is_shorter ? "its newest records" : "its records and begins again");
+      os::log::warning(
+          "node {}: its agent's ledger has lost {}; those of the lost records that were still open are ended",
+          node, *is_shorter ? "its newest records" : "its records and begins again");
       const Outcome<std::vector<uint64_t>> lost =
           *is_shorter ? lost_ids(source, *position) : position->open_ids;
       if (!lost) return tl::unexpected(lost.error());

@@ -50,7 +50,7 @@ std::map<std::string, std::string> accounts_on_hold(const ObjectRegistry& object
     const auto& status = object->status.as<objects::BudgetStatus>();
     if (status.holds && spec.then == "hold")
       out.try_emplace(spec.account,
-                      fmt::format("budget {} of account {} is used to {}% for the period until {}",
+                      fmt::format("budget {} of account {} has been used to {}% in the period until {}",
                                   object->key.name, spec.account, status.percent, status.to.substr(0, 10)));
   }
   return out;
@@ -276,7 +276,9 @@ void JobReconciler::decide(const std::string& name, PoolTurn& pool, const SliceF
       case WaitReason::max_slices:
         position.reason = fmt::format("queue {} has as many slices as its maxSlices allows", queue);
         break;
-      case WaitReason::behind_head: position.reason = fmt::format("{} is before it", heads[queue]); break;
+      case WaitReason::behind_head:
+        position.reason = fmt::format("{} is first in the queue", heads[queue]);
+        break;
       case WaitReason::budget: position.reason = pool.passed_by.at(waiting.job); break;
     }
     if (growth == pool.growths.end()) continue;

@@ -330,11 +330,10 @@ bool JobReconciler::adopt(const std::string& program, const ProgramOwner& owner)
 
 bool JobReconciler::is_taken(Turn& turn, const PodRecord& record) {
   if (!is_taken_ || !is_taken_(record.program)) return false;
-  done(turn,
-       Outcome<void>(failure(
-           FailureKind::unavailable,
-           "program {} without a database record is still running; the pod is started when it has ended",
-           record.program)));
+  done(turn, Outcome<void>(failure(FailureKind::unavailable,
+                                   "program {} without a database record is still running; the pod is "
+                                   "started when that program has ended",
+                                   record.program)));
   return true;
 }
 
@@ -361,7 +360,7 @@ void JobReconciler::create_slice(Turn& turn, PodRecord record, Ns now) {
 // other node gets a request while this one may have granted the slice.
 Outcome<void> JobReconciler::grant(Turn& turn, PodRecord& record) {
   const api::SliceRequest request = slice_request(*turn.object, *turn.known.form, record);
-  Outcome<void> last = failure(FailureKind::unavailable, "no node was asked");
+  Outcome<void> last = failure(FailureKind::unavailable, "no node is available for the slice");
   const auto nodes = effects_.nodes_to_ask({.pool = turn.known.form->pool}, request.amounts);
   if (!nodes) last = tl::unexpected(nodes.error());
   for (const std::string& node : nodes ? *nodes : std::vector<std::string>()) {

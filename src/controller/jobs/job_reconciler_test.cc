@@ -118,7 +118,7 @@ TEST(JobReconciler, reports_the_position_of_each_waiting_job_and_what_the_device
   EXPECT_EQ(head->position, 1u);
   EXPECT_THAT(head->reason, HasSubstr("slice 4 of 4: node n1: "));
   EXPECT_EQ(behind->position, 2u);
-  EXPECT_EQ(behind->reason, "a is before it");
+  EXPECT_EQ(behind->reason, "a is first in the queue");
   s.cancel("a");
   s.turn(6);
   EXPECT_EQ(text(s.status("a").phase), "Cancelled");
@@ -136,7 +136,8 @@ TEST(JobReconciler, lets_jobs_pass_a_job_that_fits_on_no_empty_device) {
   s.turn(6);
   EXPECT_EQ(text(s.status("b").phase), "Running");
   ASSERT_TRUE(s.positions.find("1-large"));
-  EXPECT_THAT(s.positions.find("1-large")->reason, HasSubstr("all devices have room for 6 of the job's 7"));
+  EXPECT_THAT(s.positions.find("1-large")->reason,
+              HasSubstr("all devices together have room for only 6 of the job's 7"));
   // A node that is added later has room for it.
   objects::NodeStatus second = two_devices_of_16_gib();
   for (auto& device : second.devices) device.uuid.back() += 4;
@@ -293,7 +294,7 @@ TEST(JobReconciler, keeps_a_cluster_whose_slices_differ_in_size_until_it_is_dele
   s.machine.end_program("c-worker-1", 0);  // Even exit status 0 does not end the cluster.
   s.turn(4);
   EXPECT_EQ(text(status().phase), "Starting");
-  EXPECT_THAT(status().reason, testing::MatchesRegex("worker 1 ended: .*; it is started again"));
+  EXPECT_THAT(status().reason, testing::MatchesRegex("worker 1 ended: .*; it will be restarted"));
   s.turn(20);
   EXPECT_EQ(text(status().phase), "Running");
   EXPECT_EQ(status().reason, "");
@@ -384,7 +385,7 @@ TEST(JobReconciler, queues_further_workers_of_a_cluster_together) {
   EXPECT_THAT(position->reason, HasSubstr("7 more workers wait: slice 7 of 7: node n1: "));
   s.submit("a", 1);
   s.turn(4);
-  EXPECT_EQ(s.positions.find("1-a")->reason, "c is before it");
+  EXPECT_EQ(s.positions.find("1-a")->reason, "c is first in the queue");
   s.restart();
   s.scale(2, 1);
   s.turn(6);

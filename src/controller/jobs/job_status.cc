@@ -80,7 +80,7 @@ std::string restarting_pods(const objects::JobStatus& status) {
   std::string out;
   for (const objects::PodStatus& pod : status.pods)
     if (pod.state == PodState::failed || pod.state == PodState::lost || pod.state == PodState::succeeded)
-      out += fmt::format("{}{} {} ended: {}; it is started again", out.empty() ? "" : "; ", text(pod.role),
+      out += fmt::format("{}{} {} ended: {}; it will be restarted", out.empty() ? "" : "; ", text(pod.role),
                          pod.index, pod.exit);
   return out;
 }
@@ -98,7 +98,7 @@ void add_end(const JobStatusInput& in, objects::JobStatus& out) {
     case JobEnd::deadline:
       out.reason = fmt::format("deadlineSeconds {} was exceeded", in.form.spec.deadline_seconds);
       break;
-    case JobEnd::cancelled: out.reason = "a user cancelled it"; break;
+    case JobEnd::cancelled: out.reason = "a user cancelled the job"; break;
   }
   out.exit_status = exit_status(in);
 }

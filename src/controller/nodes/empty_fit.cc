@@ -17,8 +17,8 @@ Outcome<void> check_fits_empty(SliceForecast empty, const std::string& pool, con
                        "no node has room for a slice of {}, even if it is empty; request less: {}",
                        slice_text(need), place.error().message);
       return failure(FailureKind::failed_precondition,
-                     "all devices have room for {} of the job's {} slices of {}, even if they are empty, and "
-                     "all slices are granted together; request smaller or fewer slices",
+                     "all devices together have room for only {} of the job's {} slices of {}, even if they "
+                     "are empty, but all slices are granted together; request smaller or fewer slices",
                      granted, slices, slice_text(need));
     }
   return {};

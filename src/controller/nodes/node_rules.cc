@@ -304,7 +304,7 @@ std::string policy_problem(const std::string& policy, const std::string& pool,
   const std::string text = field.ends_with("policy")
                                ? fmt::format("no node has the policy '{}'", policy)
                                : fmt::format("it needs the policy '{}', which no node has", policy);
-  return fmt::format("{}: {}: {}; leave it out, or set a node's policy", field, text,
+  return fmt::format("{}: {}: {}; leave the policy out, or set a node's policy", field, text,
                      fmt::join(others, ", "));
 }
 

@@ -117,7 +117,7 @@ TEST(NodeRules, a_policy_of_no_node_is_a_problem) {
               testing::HasSubstr("no node has the policy 'native-burst-share': node n1 has fixed-share"));
   EXPECT_EQ(policy_problem("fixed-share", "", {with("native-burst-share")}, "metadata.gpu_core_percentage"),
             "metadata.gpu_core_percentage: it needs the policy 'fixed-share', which no node has: node n1 has "
-            "native-burst-share; leave it out, or set a node's policy");
+            "native-burst-share; leave the policy out, or set a node's policy");
   EXPECT_EQ(policy_problem("fixed-share", "", {with("fixed-share")}, "spec.gpu.policy"), "");
   EXPECT_EQ(policy_problem("native-burst-share", "", {with("fixed-share", true)}, "spec.gpu.policy"), "");
   for (const char* unknown : {"", "mixed"})

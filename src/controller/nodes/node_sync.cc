@@ -58,7 +58,7 @@ void NodeSync::update_node(const std::string& name, int64_t now_ns) {
     }
     object.status = std::move(status);
   });
-  if (restarted) os::log::info("node {}: restarted, the desired settings are effective", name);
+  if (restarted) os::log::info("node {}: restarted; the desired settings are in effect", name);
   if (restarted || seen.report.slices.empty()) forced_.erase(name);
   if (const auto after = objects_.find(node_key(name)); after && node_status(*after).state != before)
     os::log::info("node {}: {}", name, text(node_status(*after).state));

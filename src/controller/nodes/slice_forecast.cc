@@ -186,7 +186,8 @@ Outcome<std::vector<SliceForecast::Candidate>> SliceForecast::candidates(const N
                    "no node's mode provides {}: {}; set another mode with carve label node",
                    named_in(amounts), fmt::join(objections, ", "));
   if (out.empty() && !objections.empty())
-    return failure(FailureKind::failed_precondition, "no node accepts it: {}", fmt::join(objections, ", "));
+    return failure(FailureKind::failed_precondition, "no node accepts the slice: {}",
+                   fmt::join(objections, ", "));
   if (out.empty())
     return failure(FailureKind::unavailable,
                    "no node{} runs and grants slices now; carve get nodes shows their states",

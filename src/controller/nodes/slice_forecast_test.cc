@@ -165,7 +165,7 @@ TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
   };
   add("a", "gpu=a10:NoSchedule");
   EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().message,
-            "no node accepts it: node a has the taint gpu=a10:NoSchedule");
+            "no node accepts the slice: node a has the taint gpu=a10:NoSchedule");
   add("b", "slow=:PreferNoSchedule");
   add("c", "");
   EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({}, {}), ElementsAre("c", "b"));
@@ -180,7 +180,7 @@ TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
       objects.add({.key = pool_key("p"), .spec = objects::PoolSpec{.best_effort = BestEffortRule::refuse}}));
   ASSERT_TRUE(objects.add(node_object("a", {.pool = "p"}, {.state = NodePhase::running})));
   EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().message,
-            "no node accepts it: pool p of node a refuses slices without a share");
+            "no node accepts the slice: pool p of node a refuses slices without a share");
   EXPECT_TRUE(SliceForecast(objects).nodes_to_ask({}, {.share_bp = 100}));
   EXPECT_TRUE(SliceForecast(objects).nodes_to_ask({}, {.exclusive = true}));
 }

@@ -54,8 +54,9 @@ Result<engines::EnginePods, api::FieldErrors> pods_of_submitted(const Object& ob
     errors.push_back(
         {.field = "spec.computeGroup",
          .value = spec.compute_group.substr(0, 80),
-         .message = fmt::format("spec.computeGroup: queue {} has no compute group '{}'; there are {}", queue,
-                                spec.compute_group.substr(0, 80), fmt::join(of_queue.compute_groups, ", "))});
+         .message =
+             fmt::format("spec.computeGroup: queue {} has no compute group '{}'; its compute groups are {}",
+                         queue, spec.compute_group.substr(0, 80), fmt::join(of_queue.compute_groups, ", "))});
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   pods->need.deadline = int64_t{spec.deadline_seconds} * workload::second_ns;
   const auto allowed = workload::check(objects::workload_queue(queue, of_queue, 0), pods->need, 0);

@@ -58,7 +58,7 @@ void add_replica_events(Events& out, const objects::ReplicaStatus& before,
                         const objects::ReplicaStatus& after) {
   const std::string name = replica_text(after);
   if (has_failed(before, after))
-    out.push_back({replica_failed, fmt::format("{} ended: {}; it is started again", name, after.last_exit)});
+    out.push_back({replica_failed, fmt::format("{} ended: {}; it will be restarted", name, after.last_exit)});
   if (runs(after) && (!runs(before) || after.restarts > before.restarts))
     out.push_back({replica_started, after.restarts == 0 ? name + " started"
                                                         : fmt::format("{} started (start number {})", name,
@@ -174,16 +174,16 @@ std::string label_changes(const std::map<std::string, std::string>& before,
 
 void add_node_spec_events(Events& out, const objects::NodeSpec& before, const objects::NodeSpec& after) {
   if (after.schedulable != before.schedulable)
-    out.push_back(after.schedulable ? ChangeEvent{uncordoned, "it grants slices"}
+    out.push_back(after.schedulable ? ChangeEvent{uncordoned, "it grants new slices again"}
                                     : ChangeEvent{cordoned, "by " + after.cordoned});
   if (after.draining && !before.draining)
     out.push_back({drain_requested, "replicas of services move to other nodes"});
   if (after.stopped != before.stopped)
-    out.push_back(after.stopped ? ChangeEvent{stop_requested, "it grants no slices"}
-                                : ChangeEvent{start_requested, "it grants slices"});
+    out.push_back(after.stopped ? ChangeEvent{stop_requested, "it grants no new slices"}
+                                : ChangeEvent{start_requested, "it grants new slices again"});
   if (after.restarting != before.restarting)
     out.push_back(after.restarting ? ChangeEvent{restart_requested, "it restarts when its slices have ended"}
-                                   : ChangeEvent{restarted, "the desired settings are effective"});
+                                   : ChangeEvent{restarted, "the desired settings are in effect"});
   if (after.pool != before.pool)
     out.push_back({changed, fmt::format("pool '{}' -> '{}'", before.pool, after.pool)});
 }
@@ -238,8 +238,8 @@ namespace {
 std::string drift_text(const std::vector<objects::PoolDrift>& drift) {
   std::string out;
   for (const objects::PoolDrift& d : drift)
-    out += fmt::format("{}node {} has {} '{}', the pool '{}'", out.empty() ? "" : "; ", d.node, d.label,
-                       d.node_value, d.pool_value);
+    out += fmt::format("{}node {} has {} '{}', but the pool has '{}'", out.empty() ? "" : "; ", d.node,
+                       d.label, d.node_value, d.pool_value);
   return out;
 }
 
@@ -264,8 +264,9 @@ void add_budget_events(Events& out, const Object& before, const Object& after) {
   const auto& now = after.status.as<objects::BudgetStatus>();
   const bool is_new_month = then.from != now.from;
   if (now.reached != 0 && (is_new_month || now.reached > then.reached))
-    out.push_back({budget_reached, fmt::format("{}% are used since {}{}", now.percent, now.from.substr(0, 10),
-                                               now.holds ? "; new jobs of its account wait" : "")});
+    out.push_back(
+        {budget_reached, fmt::format("{}% have been used since {}{}", now.percent, now.from.substr(0, 10),
+                                     now.holds ? "; new jobs of its account wait" : "")});
 }
 
 namespace {

@@ -116,7 +116,7 @@ TEST(ObjectChanges, each_step_of_a_replica_from_creation_to_end_is_an_event) {
 
 TEST(ObjectChanges, a_failing_replica_reports_its_last_exit_each_time) {
   const ChangeEvent failed = {replica_failed,
-                              "replica 0 of revision 1 ended: exit status 3; it is started again"};
+                              "replica 0 of revision 1 ended: exit status 3; it will be restarted"};
   EXPECT_THAT(replica_change(replica("Running"), replica("CrashLoopBackOff", 0, "exit status 3")),
               ElementsAre(failed));
   // The replica was started and failed between two turns of the loop.
@@ -266,9 +266,10 @@ TEST(ObjectChanges, a_pools_ability_to_be_sliced_and_its_label_drift_are_events)
   status = {};
   status.slicing.available = true;
   status.drift = {{"n1", "carve.dev/mode", "memory", "none"}};
-  EXPECT_THAT(events_between(lacking, object_with(objects::Kind::pool, objects::PoolSpec(), status)),
-              ElementsAre(event(slicing_available, "its devices can be sliced"),
-                          event(labels_drifted, "node n1 has carve.dev/mode 'none', the pool 'memory'")));
+  EXPECT_THAT(
+      events_between(lacking, object_with(objects::Kind::pool, objects::PoolSpec(), status)),
+      ElementsAre(event(slicing_available, "its devices can be sliced"),
+                  event(labels_drifted, "node n1 has carve.dev/mode 'none', but the pool has 'memory'")));
 }
 
 TEST(ObjectChanges, a_new_object_of_each_kind_has_an_event_that_names_it) {

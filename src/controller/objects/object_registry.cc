@@ -157,7 +157,7 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::update(const ObjectKey& key,
     const auto found = objects_.find(key);
     if (found == objects_.end()) return failure(FailureKind::not_found, "there is no {}", text(key));
     if (expected && *expected != found->second->version)
-      return failure(FailureKind::stale, "{} has version {}, not {}; read it again", text(key),
+      return failure(FailureKind::stale, "{} has version {}, not {}; read the object again", text(key),
                      found->second->version, *expected);
     Object next = *found->second;
     if (auto edited = edit(next); !edited) return tl::unexpected(edited.error());

@@ -73,7 +73,7 @@ Read read_node(const std::string& text, const SubmissionContext&) {
                                         {"cordoned", spec.cordoned.has_value()}})
     if (is_there)
       out.warnings.push_back(
-          fmt::format("spec.{} is ignored in a document; use the verb that sets it", field));
+          fmt::format("spec.{} is ignored in a document; use the corresponding carve command", field));
   out.spec = objects::NodePatchSpec{
       .pool = spec.pool, .instance_type = spec.instance_type, .schedulable = spec.schedulable};
   return out;
@@ -145,7 +145,7 @@ Read refuse_version(const std::string& text, const SubmissionContext&) {
   return tl::unexpected(FieldErrors{
       {.field = "apiVersion",
        .value = version,
-       .message = fmt::format("apiVersion: {}; a Carve {} has {}",
+       .message = fmt::format("apiVersion: {}; the apiVersion of a Carve {} is {}",
                               version.empty() ? "is required" : fmt::format("'{}'", version.substr(0, 80)),
                               kind_in(text), objects::api_version)}});
 }
@@ -211,10 +211,10 @@ Result<void, FieldErrors> give_port(const std::string& text, const std::vector<R
                     "documents; apply them together, and give the Service labels of the pods",
                     name));
   if (found.size() > 1)
-    return refused(fmt::format(
-        "the Service '{}' selects the pods of {}, and an address can have only one workload; give the "
-        "selector a label that one of them has",
-        name, fmt::join(names, ", ")));
+    return refused(
+        fmt::format("the Service '{}' selects the pods of {}, but an address can have only one workload; add "
+                    "a label to the selector that only one of them has",
+                    name, fmt::join(names, ", ")));
   Submission& workload = to[found.front()->submission];
   std::ranges::copy(address->warnings, std::back_inserter(workload.warnings));
   if (workload.form.port) {
@@ -264,7 +264,8 @@ Result<Documents, FieldErrors> objects_in(std::string_view text) {
     errors.push_back(
         {.field = "",
          .value = "",
-         .message = fmt::format("there are more than {} objects; apply them in parts", yaml::max_documents)});
+         .message = fmt::format("there are more than {} objects; apply them with several requests",
+                                yaml::max_documents)});
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return out;
 }

@@ -32,10 +32,10 @@ TEST(Submission, rejects_a_document_of_another_api_before_checking_its_fields) {
     return read ? "" : read.error().front().message;
   };
   EXPECT_EQ(message("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {}}\n"),
-            "apiVersion: 'batch/v1'; a Carve Job has carve.dev/v1");
+            "apiVersion: 'batch/v1'; the apiVersion of a Carve Job is carve.dev/v1");
   for (const char* kind : {"Queue", "Pool", "Node", "Job", "Tariff", "Budget", "RayCluster"})
     EXPECT_EQ(message(fmt::format("kind: {}\nmetadata: {{name: a}}\n", kind)),
-              fmt::format("apiVersion: is required; a Carve {} has carve.dev/v1", kind));
+              fmt::format("apiVersion: is required; the apiVersion of a Carve {} is carve.dev/v1", kind));
 }
 
 // Kubernetes documents: a Deployment whose pods have the label app: APP, and a Service that selects them.

@@ -58,8 +58,8 @@ TokenBook::TokenBook(TokenJournal& journal, std::vector<Token> tokens) : journal
 Outcome<std::string> TokenBook::add(Token token) {
   const MutexLock lock(mutex_);
   if (tokens_.contains(token.name))
-    return failure(FailureKind::already_exists, "there is a token '{}'; remove it first with carve token rm",
-                   token.name);
+    return failure(FailureKind::already_exists,
+                   "token '{}' already exists; remove it first with carve token rm", token.name);
   if (tokens_.size() == max_tokens)
     return failure(FailureKind::resource_exhausted,
                    "there are {} tokens, which is the limit; remove one first", max_tokens);

@@ -145,7 +145,7 @@ std::optional<uint16_t> parse_port(std::string_view text) {
 
 Outcome<void> check(const std::vector<DesiredEndpoint>& endpoints, const ProxySettings& settings) {
   if (settings.threads < 1 || settings.threads > max_threads)
-    return failure(FailureKind::invalid_argument, "{} threads for HAProxy; 1 to {} are allowed",
+    return failure(FailureKind::invalid_argument, "HAProxy cannot have {} threads; use 1 to {}",
                    settings.threads, max_threads);
   if (endpoints.size() > max_endpoints)
     return failure(FailureKind::invalid_argument, "{} endpoints are desired; at most {} are allowed",

@@ -121,7 +121,7 @@ TEST(EndpointConfig, reports_each_violated_rule) {
     row.change(endpoints);
     EXPECT_EQ(message_of(endpoints, {.metrics_port = 9101}), row.message);
   }
-  EXPECT_EQ(message_of({}, {.threads = 65}), "65 threads for HAProxy; 1 to 64 are allowed");
+  EXPECT_EQ(message_of({}, {.threads = 65}), "HAProxy cannot have 65 threads; use 1 to 64");
 }
 
 TEST(EndpointConfig, parses_its_own_names_and_no_others) {

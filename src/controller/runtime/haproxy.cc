@@ -112,7 +112,7 @@ Outcome<std::unique_ptr<HaProxy>> HaProxy::open(HaProxySettings settings) {
 Outcome<std::string> HaProxy::ask(int worker, const std::string& command) const {
   auto answer = process_.socket().ask(fmt::format("@!{} {}", worker, command));
   if (answer && answer->starts_with("Can't find the target"))
-    return failure(FailureKind::unavailable, "the worker {} of HAProxy has ended", worker);
+    return failure(FailureKind::unavailable, "HAProxy's worker {} has ended", worker);
   return answer;
 }
 
@@ -261,8 +261,8 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     }
     const std::string proxy = proxy_name(endpoint.name_space, endpoint.service);
     problems_[proxy] = fmt::format(
-        "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; stop the process that does, or delete the "
-        "service and apply it again to get another port",
+        "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; stop the process that listens there, or "
+        "delete the service and apply it again to get another port",
         proxy, endpoint.port, strerror(error));
     if (result) result = failure(FailureKind::failed_precondition, "{}", problems_[proxy]);
   }

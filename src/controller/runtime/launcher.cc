@@ -63,14 +63,13 @@ std::string start_problem_of(uid_t uid, bool changes_user) {
   if (uid == geteuid()) return "";
   if (uid == 0)
     return fmt::format(
-        "starting a program as root needs a controller that runs as root, and this one runs as {}; apply it "
-        "as another user, or run the controller as root",
+        "starting a program as root requires a controller that runs as root, but this one runs as {}; apply "
+        "the document as another user, or run the controller as root",
         os::user_name(geteuid()));
   if (changes_user) return "";
   return fmt::format(
-      "this controller runs as {} and starts programs of this user only, not of {}; run it as root, or give "
-      "it "
-      "CAP_SETUID, CAP_SETGID and CAP_CHOWN, to start programs of every user",
+      "this controller runs as {} and starts only programs of this user, not of {}; to start programs of "
+      "every user, run it as root, or give it CAP_SETUID, CAP_SETGID and CAP_CHOWN",
       os::user_name(geteuid()), os::user_name(uid));
 }
 
@@ -270,7 +269,7 @@ std::string liveness_file_of(const std::string& programs, const std::string& nam
 
 Outcome<Launcher> Launcher::begin(const std::string& program, const std::string& folder) {
   if (access(program.c_str(), X_OK) != 0)
-    return failure(FailureKind::unavailable, "{}: {}; it is installed next to carve-controller", program,
+    return failure(FailureKind::unavailable, "{}: {}; install this program next to carve-controller", program,
                    strerror(errno));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)

@@ -236,7 +236,7 @@ void MachineEffects::forget_program(const std::string& slice) {
   programs_.forget(slice);
   ends_.forget(slice);
   if (const auto removed = launcher_.remove({.name = slice}); !removed)
-    os::log::warning(Cause{.who = "files of programs"}, "the files of {} are left: {}", slice,
+    os::log::warning(Cause{.who = "files of programs"}, "cannot remove the files of {}: {}", slice,
                      removed.error().message);
   owners_.remove(slice);
 }

@@ -95,11 +95,9 @@ PortOwner PortOwners::look_up(uint16_t port, const os::Listener& listener, const
       case Found::not_open: break;
       case Found::not_readable: all_readable = false; break;
     }
-  const PortOwner other{
-      Kind::other,
-      fmt::format(
-          "port {} is used by another program of uid {}; end it, or restart the replica to get another port",
-          port, listener.uid)};
+  const PortOwner other{Kind::other, fmt::format("port {} is used by another program of uid {}; end that "
+                                                 "program, or restart the replica to get another port",
+                                                 port, listener.uid)};
   if (all_readable) return other;
   const std::set<uint64_t> cgroups = cgroups_of(processes);
   const bool knows_cgroups = listener.cgroup && !cgroups.empty();
@@ -109,7 +107,7 @@ PortOwner PortOwners::look_up(uint16_t port, const os::Listener& listener, const
   return {
       Kind::unknown,
       fmt::format("port {}: the program that listens there is unknown, because the controller cannot read "
-                  "the processes of uid {} and finds no cgroup of theirs; mount cgroup2 at /sys/fs/cgroup "
+                  "the processes of uid {} or find their cgroup; mount cgroup2 at /sys/fs/cgroup "
                   "(Linux 5.9 or newer), or run the controller as that user or as root",
                   port, listener.uid)};
 }

@@ -119,7 +119,7 @@ Outcome<void> detach(const std::function<void()>& act) {
     _exit(process < 0 ? 1 : 0);
   }
   if (middle < 0 || !has_succeeded(middle))
-    return failure(FailureKind::unavailable, "cannot start a process; the machine has too many");
+    return failure(FailureKind::unavailable, "cannot start a process; the machine has too many processes");
   return {};
 }
 

@@ -124,7 +124,7 @@ Outcome<std::string> find_program(const std::string& name) {
   const auto is_program = [](const std::string& path) { return access(path.c_str(), X_OK) == 0; };
   if (name.find('/') != std::string::npos) {
     if (is_program(name)) return name;
-    return failure(FailureKind::not_found, "{} is not a program that may be executed", name);
+    return failure(FailureKind::not_found, "{} is not an executable program", name);
   }
   const char* variable = std::getenv("PATH");
   std::string folders = std::string(variable != nullptr ? variable : "") + ":/usr/sbin:/usr/bin:/sbin:/bin:";
@@ -162,7 +162,7 @@ Outcome<void> ProxyProcess::record(const os::ProcessId& process) const {
 
 Outcome<std::optional<ProxyProcesses>> ProxyProcess::find() const {
   std::optional<ProxyProcesses> found;
-  std::string trouble = "it does not answer";
+  std::string trouble = "it does not respond";
   const auto known = recorded();
   const auto is_settled = [&] {
     const auto listener = socket_.listener();
@@ -237,7 +237,7 @@ Outcome<os::ProcessId> ProxyProcess::launch(const std::string& program) const {
   go->reader.reset();
   int pid = 0;
   if (read(report->reader.get(), &pid, sizeof pid) != sizeof pid)
-    return not_started("it could not be forked");
+    return not_started("its process could not be created");
   const auto stat = os::stat_of(pid);
   if (!stat) return not_started("its process has ended");
   if (const auto written = record(stat->id); !written) return tl::unexpected(written.error());
@@ -269,7 +269,7 @@ Outcome<void> ProxyProcess::start() const {
   if (serves) return {};
   if (in_time) return not_started("it has ended");
   kill(process->pid, SIGKILL);  // Still the process that was started above.
-  return not_started("it did not answer within 5 s");
+  return not_started("it did not respond within 5 s");
 }
 
 // HAProxy opens its log for appending, so the file can be truncated while it is open.

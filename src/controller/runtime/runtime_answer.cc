@@ -76,7 +76,7 @@ class Columns {
 
 tl::unexpected<Failure> unreadable(std::string_view command, std::string_view what) {
   return failure(FailureKind::unavailable,
-                 "HAProxy's answer to '{}' cannot be read: {}; version 2.6 is supported", command, what);
+                 "cannot read HAProxy's response to '{}': {}; the supported version is 2.6", command, what);
 }
 
 tl::unexpected<Failure> wrong_column(std::string_view command, const std::string& column) {

@@ -41,7 +41,7 @@ TEST(RuntimeAnswer, is_rejected_if_its_list_of_processes_has_another_form) {
         "99999999999 master 0 [failed: 0]\n"}) {
     const auto read = read_processes(answer);
     ASSERT_FALSE(read) << answer;
-    EXPECT_THAT(read.error().message, HasSubstr("HAProxy's answer to 'show proc' cannot be read: "));
+    EXPECT_THAT(read.error().message, HasSubstr("cannot read HAProxy's response to 'show proc': "));
   }
 }
 

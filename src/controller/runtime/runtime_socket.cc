@@ -33,10 +33,10 @@ Outcome<std::string> RuntimeSocket::ask(std::string_view command) const {
       std::ranges::none_of(command, [](char c) { return c < ' ' || c == ';' || c == 0x7f || c == '\\'; });
   if (!one_command || command.empty())
     return failure(FailureKind::invalid_argument,
-                   "an HAProxy command must be one line without ';', '\\' or control character");
+                   "an HAProxy command must be one line without ';', '\\' and control characters");
   const int64_t deadline_ns = os::monotonic_ns() + patience_ns_;
   const auto late = [&] {
-    return failure(FailureKind::unavailable, "HAProxy at {} did not answer '{}' within {} ms", path_,
+    return failure(FailureKind::unavailable, "HAProxy at {} did not respond to '{}' within {} ms", path_,
                    command.substr(0, command.find(' ')), patience_ns_ / os::millisecond);
   };
   const auto fd = os::connect_to(path_, SOCK_STREAM | SOCK_NONBLOCK);

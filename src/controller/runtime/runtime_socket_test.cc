@@ -83,7 +83,7 @@ TEST(RuntimeSocket, gives_up_on_a_silent_process) {
   asked.count_down();
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().kind, FailureKind::unavailable);
-  EXPECT_THAT(answer.error().message, HasSubstr("did not answer 'show' within 0 ms"));
+  EXPECT_THAT(answer.error().message, HasSubstr("did not respond to 'show' within 0 ms"));
 }
 
 TEST(RuntimeSocket, rejects_an_endless_answer) {

@@ -144,8 +144,8 @@ bool ServiceReconciler::resize(Turn& turn, const objects::ServiceSpec& old) {
     }
     for (const ReplicaRecord& back : done_already)
       if (auto undone = effects_.resize(back.node, back.slice, before); !undone)
-        os::log::warning(cause_of(*turn.object), "slice {}: its previous size cannot be restored: {}",
-                         back.slice, undone.error().message);
+        os::log::warning(cause_of(*turn.object), "slice {}: cannot restore its previous size: {}", back.slice,
+                         undone.error().message);
     resized_[turn.record.uid] =
         fmt::format("not changed in place: {}; the replicas are replaced", resized.error().message);
     return false;
@@ -244,10 +244,10 @@ void ServiceReconciler::create(Turn& turn, workload::ReplicaId id, Ns now) {
     return keep_problem(turn, taken.value());
   }
   if (is_taken_ && is_taken_(replica.slice)) {
-    const auto taken = failure(
-        FailureKind::unavailable,
-        "program {} without a database record is still running; the replica is created when it has ended",
-        replica.slice);
+    const auto taken = failure(FailureKind::unavailable,
+                               "program {} without a database record is still running; the replica is "
+                               "created when that program has ended",
+                               replica.slice);
     return keep_problem(turn, taken.value());
   }
   if (turn.spec.port) {

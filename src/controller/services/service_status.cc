@@ -178,7 +178,7 @@ std::string last_exit(const StatusInput& in) {
 
 // Returns the condition with podman's message about the image of the first replica that lacks it.
 objects::Condition pull_condition(const StatusInput& in) {
-  std::string_view why = "podman has no message";
+  std::string_view why = "podman printed no message";
   for (const ReplicaRecord& replica : in.replicas) {
     if (!lacks_image(in, replica.slice)) continue;
     why = in.programs.at(replica.slice).exit;
@@ -190,7 +190,7 @@ objects::Condition pull_condition(const StatusInput& in) {
       .type = "Progressing",
       .status = "True",
       .reason = std::string(carve::text(WorkloadPhase::image_pull_failed)),
-      .message = fmt::format("image '{}' cannot be pulled; it will be retried: {}", in.spec.run.image, why)};
+      .message = fmt::format("cannot pull image '{}'; the pull will be retried: {}", in.spec.run.image, why)};
 }
 
 // Returns why the first replica with a running program is not ready; empty if there is no such replica.

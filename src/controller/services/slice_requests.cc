@@ -87,7 +87,7 @@ Outcome<void> ServiceReconciler::grant(const Turn& turn, ReplicaRecord& replica,
     if (!fitting) return tl::unexpected(fitting.error());
     nodes = std::move(*fitting);
   }
-  Failure last{FailureKind::unavailable, "no node was asked"};
+  Failure last{FailureKind::unavailable, "no node is available for the slice"};
   for (const std::string& node : nodes) {
     if (replica.node != node) {
       replica.node = node;
