@@ -91,7 +91,7 @@ TEST(Options, are_rejected_with_a_message_if_invalid) {
               {{"--metrics-listen", "127.0.0.1:66000"}, "an address and a port"},
               {{"--metrics-listen", "localhost:9400"}, "an address and a port"},
               {{"--metrics-listen", "127.x:9400"}, "an address and a port"},
-              {{"--metrics-listen", "0.0.0.0:9400"}, "only a loopback address"},
+              {{"--metrics-listen", "0.0.0.0:9400"}, "only loopback addresses are allowed"},
               {{"--metrics-listen-any"}, "requires --metrics-listen"}};
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);

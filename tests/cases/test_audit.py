@@ -13,7 +13,7 @@ pytestmark = pytest.mark.alone
 
 TESTS = BUILD / "tests"
 ways_round = {
-    "preload unset": (f"LD_PRELOAD= exec {TESTS}/escape plain 300 600", "LD_PRELOAD, because the variable was unset"),
+    "preload unset": (f"LD_PRELOAD= exec {TESTS}/escape plain 300 600", "started with LD_PRELOAD unset"),
     "dlmopen": (f"exec {TESTS}/escape dlmopen 300 600", "was bypassed"),
     "dlvsym": (f"exec {TESTS}/escape dlvsym 300 600", "was bypassed"),
     "deepbind": (f"ESCAPE_DEEPBOUND={TESTS}/libescape_deepbound.so exec {TESTS}/escape deepbind 300 600", "was bypassed"),

@@ -80,7 +80,7 @@ def test_nodes_are_objects(world, nodes):
     shown = nodes.carve("get", "nodes")
     assert shown.split()[:3] == ["NAME", "STATE", "POOL"] and "0/44 x 1GiB" in shown
     assert "Schedulable=True" in nodes.carve("describe", "node", "n1")
-    assert "there is no node n9; the controller has n1, n2" in nodes.carve("get", "node", "n9", status=1)
+    assert "there is no node n9; the nodes are n1, n2" in nodes.carve("get", "node", "n9", status=1)
 
 
 def test_a_new_node_gets_the_labels_of_its_pool_and_follows_changes_only_with_synchronisation(nodes):

@@ -84,7 +84,7 @@ TEST(EventLog, returns_the_number_after_which_a_watch_continues) {
     }
   }
   EXPECT_THAT(log_of(max_events + 9).last_seen("8").error().message,
-              HasSubstr("the oldest kept one is 70-10"));
+              HasSubstr("the oldest that is kept is 70-10"));
 }
 
 TEST(EventLog, calls_its_subscribers_until_they_unsubscribe) {

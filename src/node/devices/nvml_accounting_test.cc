@@ -113,7 +113,7 @@ TEST_F(AccountingTest, reports_why_it_is_off) {
   EXPECT_THAT(read().trouble, HasSubstr("only root"));
   driver.mode_result = NVML_ERROR_NOT_SUPPORTED;
   EXPECT_THAT(read().trouble, HasSubstr("does not support"));
-  EXPECT_THAT(accounting.read({}, nullptr).trouble, HasSubstr("no accounting mode"));
+  EXPECT_THAT(accounting.read({}, nullptr).trouble, HasSubstr("not support accounting mode"));
   EXPECT_FALSE(read().is_on);
 }
 

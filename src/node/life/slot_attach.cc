@@ -67,7 +67,7 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   drop_ended_containers(*slice);
   if (!slice->containers.empty())
     return tl::unexpected(refuse_foreign(*slice, peer, "",
-                                         fmt::format("it is in a different container of its pod; slice {} "
+                                         fmt::format("it is in another container of its pod; slice {} "
                                                      "belongs to the container of process {}",
                                                      slice->name(), slice->containers.front().id.pid)));
   const ContainerIdentity container{
