@@ -24,8 +24,8 @@ class AgentPoller {
   AgentPoller(const AgentPoller&) = delete;
   AgentPoller& operator=(const AgentPoller&) = delete;
 
-  // Begins a poll. Sends the requested changes to the agent first. Returns false if the last poll is still in
-  // progress.
+  // Begins a poll. Sends the requested changes to the agent first. Returns false if the previous poll is
+  // still in progress.
   bool begin_poll(AgentRequest request = {});
   // Ends the thread after the call in progress. When several pollers end, stop all before the first is
   // destroyed, so that their waits overlap.

@@ -65,8 +65,8 @@ class Views {
   virtual api::ControllerVersion version() const = 0;
   // Returns the nodes in the order of the command line.
   virtual std::vector<NodeObservationPointer> nodes() const = 0;
-  // Returns a reader for the log lines of the object's programs. If there are several programs, each line has
-  // its replica. The reader may run in any thread and may take any time.
+  // Returns a reader for the log lines of the object's programs. If there are several programs, each line
+  // names its replica. The reader may run in any thread and may take any time.
   virtual LogReader logs(const Object&, const LogQuery&) const = 0;
   // Returns a stream of the same lines and of all later ones.
   virtual http::EventStream follow_logs(const Object&, const LogQuery&) = 0;

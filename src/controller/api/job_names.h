@@ -14,8 +14,8 @@ const Submission* document_beside(const Call&, objects::Kind, const std::string&
 // free or empty.
 std::optional<http::Response> refused_name(const Call&, const ObjectKey&);
 
-// Returns a name for a document without one. It contains the first number, starting at the registry's next
-// version, for which no job has the name and no earlier document of the request gets it.
+// Returns a name for a document without one. The name ends with a number: the first one, starting at the
+// registry's next version, for which no job has the name and no earlier document of the request gets it.
 std::string new_name(const Call&, const Submission&, const std::string& engine);
 
 }  // namespace carve::controller

@@ -9,9 +9,9 @@
 
 namespace carve::controller {
 
-// Returns a warning for each policy that the change removes: the workloads that need it and find it on one of
-// their nodes now, but on none once the `changed` nodes have the policy `wanted`. Their replicas keep
-// running, and are not started again. `nodes` has all nodes as they are.
+// Returns a warning for each policy that some workloads need, that one of their nodes has now, and that none
+// of them has once the `changed` nodes have the policy `wanted`. The replicas of these workloads keep running
+// but cannot be started again. `nodes` contains all nodes with their current policies.
 std::vector<std::string> policy_warnings(const std::set<std::string>& changed, const std::string& wanted,
                                          const std::vector<ObjectRegistry::Pointer>& nodes,
                                          const std::vector<ObjectRegistry::Pointer>& workloads);

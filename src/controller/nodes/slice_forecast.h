@@ -2,9 +2,9 @@
 // answers. The agents decide: other slices may come between a forecast and a request, so a forecast reserves
 // nothing.
 //
-// It holds a snapshot of the nodes' devices in the form of fleet/, which Kubernetes' coordinator shares: the
-// engine chooses the node, and the node's own strategy its devices, as its agent does. Pure: objects go in,
-// values come out.
+// It holds a snapshot of the nodes' devices in the form of fleet/, which Kubernetes' coordinator shares. The
+// engine chooses the node, and the node's own strategy chooses the devices, as the node's agent would. Pure:
+// objects go in, values come out.
 #pragma once
 
 #include <map>
@@ -112,11 +112,11 @@ class SliceForecast {
   bool take_at(const ForecastPlace&, const Amounts&);
   void release_at(const ForecastPlace&, const Amounts&);
 
-  // Returns the candidate nodes for a slice, in the order to try them. Candidates run, reject no slice, have
-  // no taint that repels it, and have the mode and pool that the request names. Nodes with room come before
-  // the others: first the engine's choice, then by its scores. Nodes with a taint that avoids the slice come
-  // after the others. Fails with failed_precondition if there is no such pool or no node may take it, and
-  // with unavailable if no node can be reached now.
+  // Returns the candidate nodes for a slice, in the order to try them. A candidate is running, accepts
+  // new slices, has no taint that repels this one, and has the mode and pool that the request names. Nodes
+  // with room come first: the engine's choice, then the others by their scores. Nodes with a taint that
+  // avoids the slice come last. Fails with failed_precondition if there is no such pool or no node may take
+  // the slice, and with unavailable if no node can be reached now.
   Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const Amounts&);
 
   // Returns where a slice would be granted for a program that requests `host` of the node's machine, and

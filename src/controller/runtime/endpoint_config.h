@@ -2,8 +2,7 @@
 // the order in which they are listed.
 //
 // * The text contains the current servers, because a reload drops servers that were added at run time. A
-//   change
-//   of servers needs no reload. The digest of the rest, the frame, is written to the file as
+//   change of servers needs no reload. The digest of the rest, the frame, is written to the file as
 //   `description`, which `show info` returns, so the running process reports its frame.
 // * A frontend's name is NAMESPACE:SERVICE:PORT, a backend's NAMESPACE:SERVICE, a server's REPLICA.PORT. A
 //   replica that comes back on another port is another server, and the first one drains. Names are labels of
@@ -15,8 +14,7 @@
 // * A request is repeated on another replica if no connection could be opened. GET, HEAD and OPTIONS are also
 //   repeated if the replica closed without an answer.
 // * Timeouts: 1 s to connect; 10 minutes without a byte in either direction, for long polls and for models
-//   that
-//   load; 1 hour for tunnels (websockets) without a byte; 30 s for a request's header. A worker that was
+//   that load; 1 hour without a byte for tunnels (websockets); 30 s for a request's header. A worker that was
 //   replaced by a reload ends when its last request has ended, after 1 hour at the latest.
 // * After a reload HAProxy immediately closes idle client connections, even if a request is just arriving:
 //   61 of 279,000 POSTs were lost in 80 reloads (8 clients). `close-spread-time infinite` turns this off, and

@@ -37,8 +37,8 @@ struct StatusInput {
 inline constexpr std::string_view succeeded_exit = "exit status 0";
 
 // Returns how the program ended, or an empty string if it is still running. If the attempt's memory quota
-// rejected an allocation, the text includes this, because it ends most programs. `slice` is null if the
-// program has none.
+// rejected an allocation, the text adds that, because most programs exit after a rejected allocation. `slice`
+// is null if the program has none.
 std::string exit_of(const ObservedProgram&, const ObservedSlice* slice);
 
 // `before` is the status of the previous turn. Its conditions keep their time if they have not changed.
