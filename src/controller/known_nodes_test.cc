@@ -68,7 +68,7 @@ TEST(KnownNodes, are_listed_in_their_order_and_a_silent_one_does_not_block_the_o
   EXPECT_EQ(stored->at(0).name, "a");
 }
 
-TEST(KnownNodes, keep_their_first_answer_over_a_restart_with_and_without_an_agent) {
+TEST(KnownNodes, keep_their_first_answer_across_a_restart_with_and_without_an_agent) {
   const Directory dir;
   {
     AgentStub agent(answers(5));

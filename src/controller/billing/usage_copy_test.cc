@@ -115,7 +115,7 @@ TEST_F(UsageCopyTest, finds_the_records_that_overlap_a_window) {
 }
 
 // A copy under another ledger's number would be billed twice.
-TEST_F(UsageCopyTest, does_not_copy_a_ledger_again_that_lost_its_newest_records) {
+TEST_F(UsageCopyTest, does_not_copy_again_a_ledger_that_lost_its_newest_records) {
   source.records = {record(1, 10), record(2, 20), record(3, 30), record(4, 40)};
   source.records[0].to = at(15);
   copy(70);

@@ -226,7 +226,7 @@ TEST(JobReconciler, fails_the_task_whose_slice_a_user_ended) {
   EXPECT_EQ(s.status("a").exit_status, 137u);
 }
 
-TEST(JobReconciler, repeats_the_request_of_a_slice_whose_response_was_lost) {
+TEST(JobReconciler, repeats_the_request_for_a_slice_whose_response_was_lost) {
   JobStage s;
   s.machine.loses_answers = true;
   s.submit("a", 2);

@@ -108,7 +108,7 @@ TEST(NodeRules, removed_labels_are_forgotten_when_the_agent_was_restarted) {
   EXPECT_TRUE(observed_status(node("a", {}, status), observation, now).removed_labels.empty());
 }
 
-TEST(NodeRules, a_policy_of_no_node_is_a_problem) {
+TEST(NodeRules, a_policy_that_no_node_has_is_reported) {
   const auto with = [](const char* effective, bool per_slice = false) {
     return std::make_shared<const Object>(
         node("n1", {.pool = "p"}, {.policy = {.effective = effective}, .has_policy_per_slice = per_slice}));

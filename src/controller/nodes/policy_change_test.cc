@@ -39,7 +39,7 @@ TEST(PolicyChange, names_the_workloads_that_lose_their_last_node) {
                                     "the replicas of a, b keep running")));
 }
 
-TEST(PolicyChange, is_silent_where_another_node_has_the_policy) {
+TEST(PolicyChange, gives_no_warning_if_another_node_has_the_policy) {
   EXPECT_THAT(policy_warnings({"n1"}, native, {node("n1", fixed), node("n2", fixed)}, {service("a", fixed)}),
               IsEmpty());
   EXPECT_THAT(
@@ -47,14 +47,14 @@ TEST(PolicyChange, is_silent_where_another_node_has_the_policy) {
       ElementsAre(HasSubstr("once nodes n1, n2 have native-burst-share")));
 }
 
-TEST(PolicyChange, looks_at_the_nodes_of_the_workloads_pool) {
+TEST(PolicyChange, considers_only_nodes_of_the_workloads_pool) {
   const std::vector<Pointer> nodes = {node("n1", fixed, "p"), node("n2", fixed, "q")};
   EXPECT_THAT(policy_warnings({"n1"}, native, nodes, {service("a", fixed, "p")}), testing::SizeIs(1));
   EXPECT_THAT(policy_warnings({"n1"}, native, nodes, {service("a", fixed, "q")}), IsEmpty());
   EXPECT_THAT(policy_warnings({"n1"}, native, nodes, {service("a", fixed)}), IsEmpty());
 }
 
-TEST(PolicyChange, is_silent_about_what_it_does_not_change) {
+TEST(PolicyChange, gives_no_warning_about_policies_that_it_does_not_change) {
   EXPECT_THAT(policy_warnings({"n1"}, fixed, {node("n1", fixed)}, {service("a", fixed)}), IsEmpty());
   EXPECT_THAT(policy_warnings({"n1"}, native, {node("n1", native)}, {service("a", fixed)}), IsEmpty())
       << "it was so before";

@@ -95,7 +95,7 @@ TEST(SliceForecast, a_node_with_too_many_devices_is_not_used) {
   EXPECT_EQ(SliceForecast(objects).place({}, {.memory_bytes = gib})->node, "b");
 }
 
-TEST(SliceForecast, a_copy_places_for_itself) {
+TEST(SliceForecast, a_copy_places_slices_independently) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   ASSERT_TRUE(objects.add(node_object("a", {}, with_devices(1))));
@@ -155,7 +155,7 @@ TEST(SliceForecast, a_node_gets_requests_that_its_mode_provides) {
   EXPECT_EQ(isolation_of(node_object("a", {}, {.mode = {.effective = "memory-and-compute"}})), std::nullopt);
 }
 
-TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
+TEST(SliceForecast, a_node_with_a_taint_accepts_only_slices_that_tolerate_it) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto add = [&](const char* name, const char* taint) {
@@ -213,7 +213,7 @@ TEST(SliceForecast, each_slice_counts_for_the_next) {
   EXPECT_THAT(placed(forecast, {.memory_bytes = 30 * gib}), HasSubstr("node a: "));
 }
 
-TEST(SliceForecast, a_weight_takes_nothing_of_the_promises) {
+TEST(SliceForecast, a_weight_does_not_reduce_the_guaranteed_shares) {
   OneForecast nodes;
   objects::NodeStatus status = with_devices(1);
   status.devices[0].policy = "native-burst-share";
@@ -254,7 +254,7 @@ TEST(SliceForecast, the_size_of_a_context_is_reported) {
   EXPECT_EQ(placed(forecast, {.memory_bytes = 512 << 20}), "a:0");
 }
 
-TEST(SliceForecast, cores_and_memory_of_the_machine_count) {
+TEST(SliceForecast, cores_and_memory_of_the_machine_are_considered) {
   OneForecast nodes;
   objects::NodeStatus status = with_devices(1);
   status.cpu_milli = 4000;

@@ -74,7 +74,7 @@ TEST(ObjectEvents, count_a_repeated_reason_in_one_event_with_two_times) {
                           kept_event(stage.key, scaled, "3 -> 4 replicas", 3, 20, 30)));
 }
 
-TEST(ObjectEvents, are_read_after_a_restart_and_counted_further) {
+TEST(ObjectEvents, keep_their_counts_across_a_restart) {
   EventStage stage;
   stage.add();
   stage.scale(2);

@@ -102,7 +102,7 @@ TEST_F(LauncherTest, starts_a_program_with_its_environment) {
               testing::ElementsAre("hidden " + std::string(getpwuid(geteuid())->pw_dir) + " C.UTF-8"));
 }
 
-TEST_F(LauncherTest, passes_the_environment_and_the_command_on_no_command_line) {
+TEST_F(LauncherTest, passes_neither_the_environment_nor_the_command_on_a_command_line) {
   start(request("echo up; exec sleep 600"));
   const runner::SupervisorState state_now = running();
   for (const pid_t pid : {launcher_pid(), pid_t{state_now.supervisor_pid}}) {

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(ServiceReconciler, reports_an_endpoint_whose_port_another_program_holds_in_the_status) {
+TEST(ServiceReconciler, reports_in_the_status_an_endpoint_whose_port_another_program_uses) {
   ServiceStage stage;
   stage.machine.taken_port = "endpoint default:a: HAProxy cannot listen at 127.0.0.1:18000";
   stage.apply(sample_spec(1));

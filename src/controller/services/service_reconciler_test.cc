@@ -65,7 +65,7 @@ TEST(ServiceReconciler, logs_a_problem_of_the_proxy_once_while_it_lasts) {
   EXPECT_EQ(log.find("haproxy is not installed", first + 1), last) << log;
 }
 
-TEST(ServiceReconciler, gives_a_program_whose_port_was_taken_another_one_at_its_next_start) {
+TEST(ServiceReconciler, gives_a_program_whose_port_was_taken_another_port_at_its_next_start) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -106,7 +106,7 @@ TEST(ServiceReconciler, restarts_no_program_when_the_controller_restarts) {
   for (const auto& [slice, program] : s.machine.programs) EXPECT_EQ(program.seen.attempt, 1u) << slice;
 }
 
-TEST(ServiceReconciler, reports_a_replica_that_is_stopped_first_for_lack_of_capacity_in_the_status) {
+TEST(ServiceReconciler, reports_in_the_status_a_replica_that_is_stopped_first_for_lack_of_capacity) {
   ServiceStage s;
   s.machine.capacity = 1;
   s.apply(sample_spec(1));
@@ -346,7 +346,7 @@ TEST(ServiceReconciler, ends_programs_and_slices_of_a_deleted_service) {
   EXPECT_EQ(text(s.status().phase), "Running");
 }
 
-TEST(ServiceReconciler, repeats_the_request_of_a_slice_that_may_have_been_granted_with_the_same_id) {
+TEST(ServiceReconciler, repeats_with_the_same_id_the_request_for_a_slice_that_may_have_been_granted) {
   ServiceStage s;
   s.machine.nodes = {"n1", "n2"};
   s.machine.loses_answers = true;

@@ -49,7 +49,7 @@ TEST(ControllerStore, is_initially_empty) {
   EXPECT_THAT(*opened(dir).all<NodeRecord>(), IsEmpty());
 }
 
-TEST(ControllerStore, keeps_the_nodes_over_a_restart_in_the_order_of_their_names) {
+TEST(ControllerStore, keeps_the_nodes_across_a_restart_in_the_order_of_their_names) {
   const Directory dir;
   ASSERT_TRUE(opened(dir).write({node("b"), node("a")}));
   EXPECT_THAT(*opened(dir).all<NodeRecord>(), ElementsAre(node("a"), node("b")));
@@ -65,7 +65,7 @@ TEST(ControllerStore, identifies_a_node_by_its_name) {
   EXPECT_THAT(*store.all<NodeRecord>(), ElementsAre(moved, node("b")));
 }
 
-TEST(ControllerStore, writes_a_change_that_does_not_fit_on_the_disk_not_even_in_part) {
+TEST(ControllerStore, writes_no_part_of_a_change_that_does_not_fit_on_the_disk) {
   const Directory dir;
   ControllerStore store = opened(dir);
   ASSERT_TRUE(store.write({node("a")}));

@@ -64,7 +64,7 @@ TEST(EndedAudit, a_process_is_reported_once) {
   EXPECT_THAT(audit.judge({ended(), ended(51)}), IsEmpty());
 }
 
-TEST(EndedAudit, does_not_report_a_process_again_that_was_judged_while_it_ran) {
+TEST(EndedAudit, does_not_report_again_a_process_that_was_judged_while_it_ran) {
   for (const bool attached : {false, true}) {
     EndedAudit audit;
     AccountedObserved p = ended();

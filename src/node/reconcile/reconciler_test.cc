@@ -330,7 +330,7 @@ TEST(Reconciler, does_not_report_a_frozen_slice_again) {
   }
 }
 
-TEST(Reconciler, adds_up_charged_time_over_a_new_arbiter) {
+TEST(Reconciler, adds_up_charged_time_across_arbiters) {
   Reconciler reconciler;
   EXPECT_EQ(reconciler.reconcile(beyond_leases(10).seen, {}).slices.at(7).busy_ns, s);
   EXPECT_EQ(reconciler.reconcile(beyond_leases(12).seen, {}).slices.at(7).busy_ns, s / 5);

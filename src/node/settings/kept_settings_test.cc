@@ -20,7 +20,7 @@ struct KeptSettingsTest : testing::Test {
   }
 };
 
-TEST_F(KeptSettingsTest, keep_the_unit_over_a_restart_unless_the_command_line_changes_it) {
+TEST_F(KeptSettingsTest, keep_the_unit_across_a_restart_unless_the_command_line_changes_it) {
   EXPECT_EQ(open().memory_unit().effective, MemoryUnit::gib);
   ASSERT_TRUE(open().want(MemoryUnit::mib_128, {}));
   EXPECT_EQ(open().memory_unit().effective, MemoryUnit::mib_128);

@@ -22,7 +22,7 @@ struct NodeLabelsTest : testing::Test {
   }
 };
 
-TEST_F(NodeLabelsTest, keep_labels_over_a_restart) {
+TEST_F(NodeLabelsTest, keep_labels_across_a_restart) {
   ASSERT_TRUE(start({{"zone", "a"}, {"rack", "7"}}));
   auto labels = start({{"zone", "b"}, {"rack", std::nullopt}});
   ASSERT_TRUE(labels);
