@@ -126,7 +126,7 @@ Result<const CLI::App*, std::string> verb_of(const CLI::App& app, const std::vec
 }
 
 int main(int argc, char** argv) {
-  // Each line is printed immediately, also into a pipe, and before an error that follows it.
+  // Each line is printed immediately, even into a pipe, and before an error that follows it.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   Context context;
   context.screen = screen();

@@ -1,4 +1,4 @@
-// `carve thaw NAME...`: continues a slice that the audit froze.
+// `carve thaw NAME...`: resumes slices that the audit has frozen.
 #include "cli/verbs.h"
 #include "wire/api/problem.h"
 #include "wire/api/slice.h"

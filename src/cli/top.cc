@@ -124,7 +124,7 @@ void add_top(CLI::App& app, Context& context) {
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   verb->add_option("-n,--rounds", options->rounds, "Exit after this many refreshes; 0 means never");
-  verb->add_flag("--once", options->once, "Print once and exit, also on a terminal");
+  verb->add_flag("--once", options->once, "Print once and exit, even on a terminal");
   add_output(verb, context);
   verb->callback([&context, options] {
     if (context.screen.terminal && !options->once && !context.json()) return live(context, *options);

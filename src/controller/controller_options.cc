@@ -196,7 +196,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = os::keep<&Options::socket>},
     {.name = "--listen",
      .value = "HOST:PORT",
-     .help = "TCP address that also serves the API, or none; its callers need a token. An address\n"
+     .help = "TCP address that also serves the API, or none; callers there need a token. An address\n"
              "other than loopback needs --tls-cert and --tls-key [127.0.0.1:8470, if it is free]",
      .store = set_listen},
     {.name = "--tls-cert",

@@ -171,7 +171,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--over-quota",
      .value = "ACTION",
      .help = "action when memory that no call requested takes a slice beyond its quota: report it;\n"
-             "refuse further allocations; kill the slice, also when a call is refused [refuse]",
+             "refuse further allocations; kill the slice (also after a refused call) [refuse]",
      .store = choose<&Options::over_quota, parse<OverQuotaAction>>,
      .words = {text(OverQuotaAction::report), text(OverQuotaAction::refuse), text(OverQuotaAction::kill)},
      .noun = "an action"},

@@ -19,7 +19,7 @@ Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPos
     if (!*row) continue;
     auto usage = usage_of(**row);
     if (!usage) return tl::unexpected(usage.error());
-    // If the agent has not responded since the first copy, only the record's own begin is known.
+    // If the agent has not responded since the first copy, only the record's own start is known.
     usage->record.to = position.seen.boot_id.empty() ? usage->record.from : position.seen;
     UsageRow changed =
         usage_row(node, position.ledger, usage->record, [](const std::string&) { return false; });

@@ -254,7 +254,7 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
                    cdi_kind, slice.name());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
-  // A cgroup takes a pid. If the process is still alive, the pid was its own.
+  // The cgroup was given a pid, which is certainly the process's own only if the process is still alive.
   if (!os::alive(peer.pidfd))
     return failure(FailureKind::failed_precondition, "process {} has ended", peer.process.pid);
   slice.entered = true;

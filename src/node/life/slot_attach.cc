@@ -43,8 +43,8 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   }
   const PodOfProcess pod = pod_of(os::cgroups_of(pid));
   const bool inside = node::slice_of(pid, {&slice->identity}).has_value();
-  // If the process is alive, the pid was its own all the time; otherwise another process's data may have been
-  // read.
+  // If the process is still alive, the pid was its own throughout; otherwise another process's data may have
+  // been read.
   if (!os::alive(peer.pidfd)) return refuse(AttachStatus::try_again, "the process has ended");
   switch (judge_slot_peer(pod, slice->granted().holder.pod->uid, inside)) {
     case SlotPeer::inside: return slice;
