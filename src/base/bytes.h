@@ -27,7 +27,7 @@ constexpr Bytes operator""_GiB(unsigned long long n) { return {n << 30}; }
 constexpr Result<Bytes> plus(Bytes a, Bytes b) {
   uint64_t sum = 0;
   if (__builtin_add_overflow(a.count, b.count, &sum))
-    return failed("this amount of memory does not fit 64 bits");
+    return failed("this amount of memory does not fit in 64 bits");
   return Bytes{sum};
 }
 

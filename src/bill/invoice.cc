@@ -46,7 +46,7 @@ Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
 // Returns the time of `next` on the record's own time axis. Fails if it cannot follow `last`.
 Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
   if (next.utc_ns < 0 || next.monotonic_ns < 0)
-    return failure(FailureKind::invalid_argument, "its {} has a negative time", what);
+    return failure(FailureKind::invalid_argument, "the time of its {} is negative", what);
   const bool one_boot = last.boot_id == next.boot_id;
   if (one_boot ? next.monotonic_ns < last.monotonic_ns : next.utc_ns < last.utc_ns)
     return failure(FailureKind::invalid_argument, "its {} is before the previous time in the record", what);
@@ -72,7 +72,7 @@ Outcome<void> check_terms(const Segment& segment, const BilledDevice& device) {
 Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const SlicePart& part,
                                        const Stamp& now) {
   if (record.from.utc_ns < 0 || record.from.monotonic_ns < 0)
-    return failure(FailureKind::invalid_argument, "its start has a negative time");
+    return failure(FailureKind::invalid_argument, "the time of its start is negative");
   std::vector<Segment> list;
   const Stamp* last = &record.from;
   Ns moment = record.from.utc_ns;
@@ -432,10 +432,10 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
 std::string explain(const Line& line) {
   std::string hours = quotient(line.billed, hour_ns) + " h";
   if (const Ns added = line.billed - (line.to - line.from); added > 0)
-    hours += fmt::format(" ({} h, and {} h by minimum and granularity)",
+    hours += fmt::format(" ({} h, plus {} h for the minimum and granularity)",
                          quotient(line.to - line.from, hour_ns), quotient(added, hour_ns));
   if (line.unpriced == Unpriced::no_units)
-    return fmt::format("{}: no tariff; model '{}' has no GPU-hour units; add them to the tariff", hours,
+    return fmt::format("{}: no price; model '{}' has no GPU-hour units; add them to the tariff", hours,
                        line.device.model);
   std::string ratio = "1";
   if (line.ratio_by != RatioBy::whole_device && line.share.basis_points == 0) {
@@ -446,8 +446,9 @@ std::string explain(const Line& line) {
     ratio = fmt::format("max({}/100 = {}, {})", percent.substr(0, percent.size() - 1),
                         quotient(line.share.basis_points, whole_device.basis_points), memory_ratio(line));
   }
-  return fmt::format("{} x {} x {} = {}{}", hours, shortened(text(line.units)), ratio, text(line.gpu_hours),
-                     line.unpriced == Unpriced::no_tariff ? "; no tariff was valid, so it has no price" : "");
+  return fmt::format(
+      "{} x {} x {} = {}{}", hours, shortened(text(line.units)), ratio, text(line.gpu_hours),
+      line.unpriced == Unpriced::no_tariff ? "; not priced, because no tariff was in effect" : "");
 }
 
 }  // namespace carve::bill

@@ -134,8 +134,8 @@ inline constexpr Share min_smaller_share{500};
 inline constexpr Bytes min_smaller_memory = 256_MiB;
 
 // Returns the formula with the line's numbers: "1.000000 h x 10 x max(30/100 = 0.300000, 4096/22731 =
-// 0.180194) = 3.000000". A duration that was rounded up is shown as "0.016667 h (0.005000 h, and 0.011667 h
-// by minimum and granularity)".
+// 0.180194) = 3.000000". A duration that was rounded up is shown as "0.016667 h (0.005000 h, plus 0.011667 h
+// for the minimum and granularity)".
 std::string explain(const Line&);
 
 }  // namespace carve::bill

@@ -189,7 +189,7 @@ TEST(Invoice, granularity_and_minimum_apply_to_the_whole_duration_of_an_ended_re
   EXPECT_EQ(explain(i.lines[1]),
             "0.000111 h x 10 x max(10/100 = 0.100000, 2048/22731 = 0.090097) = 0.000111");
   EXPECT_THAT(explain(i.lines[2]),
-              StartsWith("0.000333 h (0.000111 h, and 0.000222 h by minimum and granularity) x"));
+              StartsWith("0.000333 h (0.000111 h, plus 0.000222 h for the minimum and granularity) x"));
 }
 
 TEST(Invoice, an_open_record_counts_until_now) {
@@ -237,13 +237,13 @@ TEST(Invoice, lists_and_counts_time_without_a_price) {
   ASSERT_EQ(i.lines.size(), 2u);
   EXPECT_EQ(i.lines[1].unpriced, Unpriced::no_units);
   EXPECT_EQ(explain(i.lines[1]),
-            "1.000000 h: no tariff; model 'NVIDIA H100' has no GPU-hour units; add them to the tariff");
+            "1.000000 h: no price; model 'NVIDIA H100' has no GPU-hour units; add them to the tariff");
   EXPECT_EQ(total(i.lines).unpriced_ns, hour);
   EXPECT_EQ(text(total(i.lines).gpu_hours), "5.000000");
 
   const Invoice none = bill(records, tariffs({}));
   EXPECT_EQ(none.currency, "");
-  EXPECT_THAT(explain(none.lines[0]), EndsWith(" = 5.000000; no tariff was valid, so it has no price"));
+  EXPECT_THAT(explain(none.lines[0]), EndsWith(" = 5.000000; not priced, because no tariff was in effect"));
   EXPECT_EQ(none.lines[1].unpriced, Unpriced::no_units);
   EXPECT_EQ(total(none.lines).unpriced_ns, 2 * hour);
   EXPECT_EQ(text(total(none.lines).gpu_hours), "5.000000") << "Carve ships the units of an A10";
@@ -266,8 +266,8 @@ TEST(Invoice, rejects_an_invalid_record_and_bills_the_others) {
        }},
       {"its current time is before the previous time in the record",
        [](Usage& u) { u.record.to.reset(), u.record.from = at(101 * hour); }},
-      {"its start has a negative time", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
-      {"its end has a negative time", [](Usage& u) { u.record.to->monotonic_ns = INT64_MIN; }},
+      {"the time of its start is negative", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
+      {"the time of its end is negative", [](Usage& u) { u.record.to->monotonic_ns = INT64_MIN; }},
       {"its end is after the year 2262", [](Usage& u) { u.record.to->monotonic_ns = INT64_MAX; }},
       {"its slice has no parts", [](Usage& u) { u.record.slice.parts.clear(); }},
       {"its device GPU-01000000-0000-0000-0000-000000000000 has no description",

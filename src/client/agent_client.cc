@@ -40,7 +40,7 @@ Answer<std::string> AgentClient::metrics() const { return client_.text("/metrics
 Answer<api::AgentReport> AgentClient::report(const std::function<bool()>& stops) const {
   const auto stopped = [&] { return stops && stops(); };
   const auto end = [] {
-    return tl::unexpected(api::Problem{.title = "stopped", .detail = "this program ends"});
+    return tl::unexpected(api::Problem{.title = "stopped", .detail = "this program is shutting down"});
   };
   auto now = version();
   if (!now) return tl::unexpected(std::move(now.error()));

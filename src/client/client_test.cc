@@ -77,7 +77,7 @@ TEST(Client, names_the_socket_and_a_remedy_if_the_agent_cannot_be_reached) {
               EndsWith("set another socket with --node NAME=SOCKET"));
   const Client lengthy("/" + std::string(200, 'x'));
   EXPECT_THAT(lengthy.text("/v1/node").error().detail,
-              HasSubstr("has at most 107 bytes, and this one has 201"));
+              HasSubstr("has at most 107 bytes, but this one has 201"));
   const std::string ended = fmt::format("/tmp/carve-client-test-{}.sock", getpid());
   ASSERT_EQ(rename(AgentStub({}).socket().c_str(), ended.c_str()), 0);
   EXPECT_THAT(Client(ended).text("/v1/node").error().detail, HasSubstr("exists, but its agent has ended"));

@@ -27,7 +27,7 @@ std::optional<api::Problem> bad_path(const std::string& socket) {
   return api::Problem{
       .title = "invalid socket path",
       .detail =
-          fmt::format("{}: a unix socket's path has at most {} bytes, and this one has {}; use a shorter one",
+          fmt::format("{}: a unix socket's path has at most {} bytes, but this one has {}; use a shorter one",
                       socket, max_socket_path_bytes, socket.size())};
 }
 

@@ -34,7 +34,7 @@ Amounts of_equal_devices(const Amounts& amounts) {
 Outcome<PartRequest> part_request(const Part& part, size_t index, MemoryUnit unit) {
   if (part.memory_bytes.has_value() + part.memory_bp.has_value() + part.memory_units.has_value() != 1)
     return failure(FailureKind::invalid_argument,
-                   "parts[{}]: give one of memory_bytes, memory_bp and memory_units", index);
+                   "parts[{}]: set exactly one of memory_bytes, memory_bp and memory_units", index);
   if (part.share_bp && *part.share_bp == 0)
     return failure(
         FailureKind::invalid_argument,
@@ -57,14 +57,14 @@ Outcome<std::vector<PartRequest>> part_requests(const Amounts& amounts, MemoryUn
 
 Outcome<void> check(const Amounts& amounts) {
   if (const char* field = given_beside_parts(amounts); field != nullptr && !amounts.parts.empty())
-    return failure(FailureKind::invalid_argument, "parts: {} cannot be combined with parts; leave out {}",
-                   field, field);
+    return failure(FailureKind::invalid_argument, "parts: cannot be combined with {}; leave out {}", field,
+                   field);
   if (amounts.memory_bytes.has_value() + amounts.memory_bp.has_value() + amounts.memory_units.has_value() +
           amounts.total_memory_bytes.has_value() >
       1)
     return failure(
         FailureKind::invalid_argument,
-        "memory is given more than once; give it per device, as a part of a device, in total, or in "
+        "memory is given more than once; give it either per device, as a percentage, in total, or in "
         "units");
   if (amounts.share_bp && *amounts.share_bp == 0)
     return failure(FailureKind::invalid_argument,

@@ -67,7 +67,8 @@ Result<Part, std::string> parse_memory(std::string_view text) {
 Result<std::vector<Part>, std::string> parse_parts(std::string_view text, MemoryParser memory) {
   const auto count = static_cast<size_t>(std::ranges::count(text, ',')) + 1;
   if (count > max_slice_devices)
-    return tl::unexpected(fmt::format("{} parts are given; a slice has 1 to {}", count, max_slice_devices));
+    return tl::unexpected(
+        fmt::format("{} parts are given; a slice can have 1 to {}", count, max_slice_devices));
   std::vector<Part> out;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());

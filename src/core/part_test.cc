@@ -64,7 +64,7 @@ TEST(Parts, are_rejected_with_their_number_and_text) {
        "memory '?"
        "?' is not a size"},
       {std::string(500, 'x'), "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"},
-      {std::string(16, ','), "17 parts are given; a slice has 1 to 16"},
+      {std::string(16, ','), "17 parts are given; a slice can have 1 to 16"},
       {std::string(1 << 20, ','), "1048577 parts are given"},
   };
   for (const auto& row : rows) {

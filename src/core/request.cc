@@ -41,36 +41,35 @@ Outcome<void> memory_rules(const Request& r) {
                      "an exclusive request takes whole devices; leave out the compute share");
     return {};
   }
-  return std::visit(
-      Cases{
-          [](std::monostate) -> Outcome<void> {
-            return failure(FailureKind::invalid_argument,
-                           "the request has no memory; add it, as in 4GiB or 50%");
-          },
-          [](PerDevice m) -> Outcome<void> {
-            if (std::string why = problem(m); !why.empty()) return invalid(std::move(why));
-            return {};
-          },
-          [&](InTotal m) -> Outcome<void> {
-            if (m.memory.count == 0 || m.memory.count % (uint64_t{r.devices} << 20) != 0)
-              return failure(FailureKind::invalid_argument,
-                             "{} in total does not divide equally over {} devices; use a multiple of {} MiB",
-                             text(m.memory).c_str(), r.devices, r.devices);
-            return {};
-          },
-          [](OfUsable m) -> Outcome<void> {
-            if (std::string why = problem(m); !why.empty()) return invalid(std::move(why));
-            return {};
-          },
-      },
-      r.memory);
+  return std::visit(Cases{
+                        [](std::monostate) -> Outcome<void> {
+                          return failure(FailureKind::invalid_argument,
+                                         "the request has no memory; add an amount, such as 4GiB or 50%");
+                        },
+                        [](PerDevice m) -> Outcome<void> {
+                          if (std::string why = problem(m); !why.empty()) return invalid(std::move(why));
+                          return {};
+                        },
+                        [&](InTotal m) -> Outcome<void> {
+                          if (m.memory.count == 0 || m.memory.count % (uint64_t{r.devices} << 20) != 0)
+                            return failure(FailureKind::invalid_argument,
+                                           "{} in total for {} devices must be a positive multiple of {} MiB",
+                                           text(m.memory).c_str(), r.devices, r.devices);
+                          return {};
+                        },
+                        [](OfUsable m) -> Outcome<void> {
+                          if (std::string why = problem(m); !why.empty()) return invalid(std::move(why));
+                          return {};
+                        },
+                    },
+                    r.memory);
 }
 
 // Checks the share of part `i`, and that either all parts have a share or none has one.
 Outcome<void> part_share_rules(const Request& r, const char* list, size_t i, Share share) {
   if (share > whole_device)
-    return failure(FailureKind::invalid_argument, "{}[{}]: the compute share of one device is at most 100%",
-                   list, i);
+    return failure(FailureKind::invalid_argument,
+                   "{}[{}]: the compute share of one device must be at most 100%", list, i);
   if ((share.basis_points == 0) != (r.first_share().basis_points == 0))
     return failure(FailureKind::invalid_argument,
                    "{}[{}]: give a compute share on each device or on none of them", list, i);
@@ -80,8 +79,8 @@ Outcome<void> part_share_rules(const Request& r, const char* list, size_t i, Sha
 // Checks the parts to which placement assigns devices.
 Outcome<void> part_rules(const Request& r) {
   if (r.parts.size() > max_slice_devices)
-    return failure(FailureKind::invalid_argument, "parts: {} are given; a slice has 1 to {}", r.parts.size(),
-                   max_slice_devices);
+    return failure(FailureKind::invalid_argument, "parts: {} are given; a slice can have 1 to {}",
+                   r.parts.size(), max_slice_devices);
   if (r.parts.size() != r.devices)
     return failure(FailureKind::invalid_argument,
                    "devices: {} requested, but {} parts given; leave out devices", r.devices, r.parts.size());
@@ -102,7 +101,7 @@ Outcome<void> part_rules(const Request& r) {
 // Checks the parts that were decided elsewhere.
 Outcome<void> placed_rules(const Request& r) {
   if (r.placed.size() > max_slice_devices)
-    return failure(FailureKind::invalid_argument, "placed: {} parts are given; a slice has 1 to {}",
+    return failure(FailureKind::invalid_argument, "placed: {} parts are given; a slice can have 1 to {}",
                    r.placed.size(), max_slice_devices);
   if (!std::holds_alternative<std::monostate>(r.memory) || r.share.basis_points != 0 || r.device ||
       !r.among.empty() || r.strategy)
@@ -180,8 +179,8 @@ Outcome<Request> validated(Request r) {
   if (!r.parts.empty())
     if (const auto good = part_rules(r); !good) return tl::unexpected(good.error());
   if (r.devices < 1 || r.devices > max_slice_devices)
-    return failure(FailureKind::invalid_argument, "{} devices are requested; a slice has 1 to {}", r.devices,
-                   max_slice_devices);
+    return failure(FailureKind::invalid_argument, "{} devices are requested; a slice can have 1 to {}",
+                   r.devices, max_slice_devices);
   if (r.share > whole_device)
     return failure(FailureKind::invalid_argument,
                    "the compute share of one device is too large; use at most 100%");
@@ -198,7 +197,7 @@ Outcome<Request> validated(Request r) {
     return failure(FailureKind::invalid_argument,
                    "isolation memory+compute needs a compute share; add one, such as 30%");
   if (r.spill.count % (1 << 20) != 0)
-    return failure(FailureKind::invalid_argument, "a spill of {} is not in whole MiB; round it",
+    return failure(FailureKind::invalid_argument, "a spill of {} is not a whole number of MiB; round it",
                    text(r.spill).c_str());
   if (r.slot && !r.holder.pod)
     return failure(FailureKind::invalid_argument,

@@ -90,11 +90,11 @@ class PodReader {
     if (errors_.all().size() != errors_before) return true;  // The value has an error.
     if (amount == 0) return false;
     if (amount > 1 && request_.queue.gpu == QueueGpu::mgpu)
-      refuse(key, "{} {}: with mGPU a pod has one device; set it to 1", key, amount);
+      refuse(key, "{} {}: a pod of an mGPU queue has one device; set it to 1", key, amount);
     else if (amount > max_whole_devices)
       refuse(key, "{} {}: a pod has at most {} devices", key, amount, max_whole_devices);
     else if (devices_ != 0 && devices_ != amount)
-      refuse(key, "{} {}: pods of another role have {}, and all slices of a job must be equal", key, amount,
+      refuse(key, "{} {}: pods of another role have {}, but all slices of a job must be equal", key, amount,
              devices_);
     else
       devices_ = amount;
@@ -141,7 +141,7 @@ class PodReader {
                                       ? fmt::format("{}={}", executor_cores, at_once)
                                       : fmt::format("{}={}", task_amount, part_of(out_.executor_cores));
       out_.warnings.push_back(fmt::format(
-          "{} {} lets {} task{} of an executor run at the same time, and {} {} would allow {}; set {}",
+          "{} {} lets {} task{} of an executor run at the same time, but {} {} would allow {}; set {}",
           executor_cores, out_.executor_cores, out_.executor_cores, out_.executor_cores == 1 ? "" : "s",
           task_amount, text, at_once, way_out));
     }
@@ -180,7 +180,8 @@ class PodReader {
     }
     if (has_gpu && enabled.empty()) refuse(custom_enabled, "{} needs {}=true", custom_amount, custom_enabled);
     if (!has_gpu && enabled == "true")
-      refuse(custom_amount, "{} needs {}=1, the devices of each task", custom_enabled, custom_amount);
+      refuse(custom_amount, "{} needs {}=1, the number of devices of each task", custom_enabled,
+             custom_amount);
     check_count("spec.tasks", request_.tasks, workload::max_job_pods);
     add_group(PodRole::task, request_.tasks, has_gpu);
   }
@@ -194,7 +195,7 @@ class PodReader {
     for (const auto& [key, value] : parameters_)
       if (key.ends_with(".gpu.vendor") && value != "nvidia.com")
         out_.warnings.push_back(
-            fmt::format("{} is {}; must be nvidia.com, as for all devices", key, objects::typed(value)));
+            fmt::format("{} is {}, but the vendor of all devices is nvidia.com", key, objects::typed(value)));
   }
 
   // All keys are passed to Spark, which ignores those that do not start with "spark."; Ray and custom jobs
@@ -269,8 +270,8 @@ class PodReader {
       return refuse(core_key, "{}: {} is not a whole number from {} to {}, in percent", core_key,
                     objects::typed(text), min_core_percent, max_core_percent);
     if (request_.queue.strict && *core % core_step_percent != 0 && *core != max_core_percent)
-      return refuse(core_key, "{}: {} is neither a multiple of {} nor {}, and queue {} is strict", core_key,
-                    objects::typed(text), core_step_percent, max_core_percent, request_.queue.name);
+      return refuse(core_key, "{}: {} is neither a multiple of {} nor {}, as the strict queue {} requires",
+                    core_key, objects::typed(text), core_step_percent, max_core_percent, request_.queue.name);
     amounts_.share_bp = static_cast<uint32_t>(*core) * 100;
   }
 
@@ -278,11 +279,11 @@ class PodReader {
     const std::string text = value_of(parameters_, memory_key);
     const auto mib = whole_number(text);
     if (!mib || *mib == 0 || *mib > max_memory_mib)
-      return refuse(memory_key, "{}: {} is not a whole number from 1, in MiB", memory_key,
-                    objects::typed(text));
+      return refuse(memory_key, "{}: {} is not a whole number of MiB from 1 to {}", memory_key,
+                    objects::typed(text), max_memory_mib);
     if (request_.queue.strict && *mib < min_strict_memory_mib)
-      return refuse(memory_key, "{}: {} MiB is less than {} MiB, and queue {} is strict", memory_key, *mib,
-                    min_strict_memory_mib, request_.queue.name);
+      return refuse(memory_key, "{}: {} MiB is less than {} MiB, the minimum in the strict queue {}",
+                    memory_key, *mib, min_strict_memory_mib, request_.queue.name);
     const Bytes memory{*mib << 20};
     if (memory.count < request_.context_bytes)
       return refuse(memory_key, "{}: {} MiB is less than the {} that one context takes", memory_key, *mib,
@@ -304,8 +305,8 @@ class PodReader {
     const uint64_t needed_mib = ((request_.context_bytes * out_.tasks_at_once) + (1 << 20) - 1) >> 20;
     const std::string_view tasks_key = request_.engine == JobEngine::ray ? ray_cpus_key : executor_cores;
     out_.warnings.push_back(fmt::format(
-        "{} simultaneous tasks have {} contexts of {}, {} MiB in total, if each uses CUDA, but a slice "
-        "has {} MiB, so {} fit; set {}={} or more, or {}={}",
+        "if each of {} simultaneous tasks uses CUDA, their {} contexts of {} need {} MiB, but a slice "
+        "has {} MiB, so only {} fit; set {}={} or more, or {}={}",
         out_.tasks_at_once, out_.tasks_at_once, text_of(request_.context_bytes), needed_mib,
         *amounts_.memory_bytes >> 20, fitting, memory_key, needed_mib, tasks_key, fitting));
   }

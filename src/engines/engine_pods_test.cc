@@ -137,7 +137,7 @@ TEST(EnginePods, are_rejected_with_the_key_and_the_fix) {
       {request(JobEngine::ray, without(ray(), "serverless.ray.worker.gpu.amount")),
        "emr.serverless.mgpu.core and emr.serverless.mgpu.memory need serverless.ray.worker.gpu.amount=1"},
       {request(JobEngine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "2")),
-       "serverless.ray.worker.gpu.amount 2: with mGPU a pod has one device; set it to 1"},
+       "serverless.ray.worker.gpu.amount 2: a pod of an mGPU queue has one device; set it to 1"},
       {request(JobEngine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "x")),
        "serverless.ray.worker.gpu.amount: 'x' is not a whole number from 0 to 4294967295"},
       {request(JobEngine::custom, with(custom(), "emr.serverless.mgpu.cores", "3")),
@@ -150,15 +150,15 @@ TEST(EnginePods, are_rejected_with_the_key_and_the_fix) {
       {request(JobEngine::custom, custom("100")),
        "emr.serverless.mgpu.core: '100' is not a whole number from 5 to 99, in percent"},
       {request(JobEngine::custom, custom("7"), QueueGpu::mgpu, true),
-       "emr.serverless.mgpu.core: '7' is neither a multiple of 5 nor 99, and queue q is strict"},
+       "emr.serverless.mgpu.core: '7' is neither a multiple of 5 nor 99, as the strict queue q requires"},
       {request(JobEngine::custom, custom("30", "255"), QueueGpu::mgpu, true),
-       "emr.serverless.mgpu.memory: 255 MiB is less than 256 MiB, and queue q is strict"},
+       "emr.serverless.mgpu.memory: 255 MiB is less than 256 MiB, the minimum in the strict queue q"},
       {request(JobEngine::custom, custom("30", "200")),
        "emr.serverless.mgpu.memory: 200 MiB is less than the 256 MiB that one context takes"},
       {request(JobEngine::custom, custom("30", "22732")),
        "emr.serverless.mgpu.memory: 22732 MiB is more than the 22731 MiB of the largest device"},
       {request(JobEngine::custom, custom("30", "1.5")),
-       "emr.serverless.mgpu.memory: '1.5' is not a whole number from 1, in MiB"},
+       "emr.serverless.mgpu.memory: '1.5' is not a whole number of MiB from 1 to 1073741824"},
       {request(JobEngine::spark, spark("0.6")),
        "spark.task.resource.gpu.amount: '0.6' must be at most 0.5 or a whole number"},
       {request(JobEngine::spark, spark("2")),
@@ -170,7 +170,7 @@ TEST(EnginePods, are_rejected_with_the_key_and_the_fix) {
        "executor's device"},
       {request(JobEngine::spark, with(whole_devices(spark()), "spark.driver.resource.gpu.amount", "2"),
                QueueGpu::gpu),
-       "spark.driver.resource.gpu.amount 2: pods of another role have 1, and all slices of a job must be "
+       "spark.driver.resource.gpu.amount 2: pods of another role have 1, but all slices of a job must be "
        "equal"},
       {request(JobEngine::ray, with(whole_devices(ray()), "serverless.ray.worker.gpu.amount", "17"),
                QueueGpu::gpu),
@@ -179,7 +179,8 @@ TEST(EnginePods, are_rejected_with_the_key_and_the_fix) {
        "serverless.custom.job.gpu.enabled: 'yes' is neither true nor false"},
       {request(JobEngine::custom, without(whole_devices(custom()), "serverless.custom.job.task.gpus"),
                QueueGpu::gpu),
-       "serverless.custom.job.gpu.enabled needs serverless.custom.job.task.gpus=1, the devices of each task"},
+       "serverless.custom.job.gpu.enabled needs serverless.custom.job.task.gpus=1, the number of devices of "
+       "each task"},
       {request(JobEngine::spark, with(spark(), "spark.executor.instances", "0")),
        "spark.executor.instances: '0' is not a whole number from 1 to 1024"},
       {request(JobEngine::spark, with(spark(), "spark.executor.cores", "two")),
@@ -253,7 +254,7 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_the_same_time) {
   const auto few_cores = engine_pods(request(JobEngine::spark, spark("0.1", "4")));
   ASSERT_TRUE(few_cores);
   EXPECT_THAT(few_cores->warnings,
-              ElementsAre("spark.executor.cores 4 lets 4 tasks of an executor run at the same time, and "
+              ElementsAre("spark.executor.cores 4 lets 4 tasks of an executor run at the same time, but "
                           "spark.task.resource.gpu.amount 0.1 would allow 10; set spark.executor.cores=10"));
   for (const auto& [amount, cores, way_out] : {std::tuple("0.0001", "1", "amount=1"),
                                                {"0.0001", "4", "amount=0.25"},
@@ -269,15 +270,15 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_the_same_time) {
   ASSERT_TRUE(small);
   EXPECT_THAT(
       small->warnings,
-      ElementsAre("10 simultaneous tasks have 10 contexts of 256 MiB, 2560 MiB in total, if each uses CUDA, "
-                  "but a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
+      ElementsAre("if each of 10 simultaneous tasks uses CUDA, their 10 contexts of 256 MiB need 2560 MiB, "
+                  "but a slice has 1000 MiB, so only 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
                   "or spark.executor.cores=3"));
   const auto busy = engine_pods(request(JobEngine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
   ASSERT_TRUE(busy);
   EXPECT_THAT(
       busy->warnings,
-      ElementsAre("20 simultaneous tasks have 20 contexts of 256 MiB, 5120 MiB in total, if each uses CUDA, "
-                  "but a slice has 4096 MiB, so 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
+      ElementsAre("if each of 20 simultaneous tasks uses CUDA, their 20 contexts of 256 MiB need 5120 MiB, "
+                  "but a slice has 4096 MiB, so only 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
                   "or carve.ray.worker.cpus=16"));
 }
 

@@ -57,7 +57,8 @@ TEST(ModeRule, units_are_those_of_the_node) {
 }
 
 TEST(ModeRule, an_invalid_request_is_no_mismatch) {
-  EXPECT_EQ(granted({}, {}), "invalid request: the request has no memory; add it, as in 4GiB or 50%");
+  EXPECT_EQ(granted({}, {}),
+            "invalid request: the request has no memory; add an amount, such as 4GiB or 50%");
   EXPECT_EQ(granted({}, {.mode = NodeMode::exclusive}).substr(0, 16), "invalid request:");
   EXPECT_EQ(granted({.memory_bytes = gib, .memory_bp = 5000}, {}).substr(0, 16), "invalid request:");
   EXPECT_EQ(granted({.memory_bytes = gib, .spill_bytes = gib}, {.mode = NodeMode::none}).substr(0, 11),

@@ -56,7 +56,7 @@ def test_an_earlier_revision_can_be_restored_and_a_restart_replaces_every_replic
 
 @pytest.mark.parametrize("gpu,message", [
     ("type: mGPU, memory: 4096, compute: 1.5", "gpu.compute: 1.5 is neither a positive whole number nor 0.01 to 0.99 with at most 2 decimals"),
-    ("type: mGPU, memory: 256, compute: 0.5", "gpu.memory: 256 MiB; single-device sharing needs more than 256 MiB"),
+    ("type: mGPU, memory: 256, compute: 0.5", "gpu.memory: 256 MiB is too little; single-device sharing needs more than 256 MiB"),
     ("type: mGPU, memory: 4096", "gpu.compute: is required unless the policy is native-burst-share"),
     ("type: mGPU, memory: 4096, compute: 0.5, devices: 2", "gpu.devices: 2 devices require multiDevice: true"),
     ("type: mGPU, memory: 1024, compute: 1, devices: 2, multiDevice: true", "multi-device sharing needs more than 1024 MiB"),

@@ -132,11 +132,11 @@ def test_invalid_parts_are_rejected_by_name(world, words, says):
 
 @pytest.mark.parametrize("body, says", [
     ({"parts": [{"memory_bytes": GiB, "share_bp": 10}, {"memory_bytes": GiB}]}, "parts[1]: give a compute share on each"),
-    ({"parts": [{"memory_bytes": GiB}, {}]}, "parts[1]: give one of memory_bytes, memory_bp and memory_units"),
+    ({"parts": [{"memory_bytes": GiB}, {}]}, "parts[1]: set exactly one of memory_bytes, memory_bp and memory_units"),
     ({"parts": [{"memory_bytes": GiB}, {"memory_bytes": 2 * GiB}], "memory_bytes": GiB}, "leave out memory_bytes"),
     ({"parts": [{"memory_bytes": GiB}, {"memory_bytes": 2 * GiB}], "devices": 3}, "leave out devices"),
     ({"parts": [{"memory_bytes": 1 << 20, "share_bp": 0}]}, "parts[0]: a compute share must be above 0%"),
-    ({"parts": [{"memory_bytes": GiB}] * 17}, "17 devices are requested; a slice has 1 to 16"),
+    ({"parts": [{"memory_bytes": GiB}] * 17}, "17 devices are requested; a slice can have 1 to 16"),
     ({"parts": [{"memory": "1GiB"}]}, "parts[0].memory"),
 ])
 def test_the_api_names_the_part_in_a_rejection(world, body, says):

@@ -31,15 +31,15 @@ REFUSED = {
     "ack": {"ack-odd": "aliyun.com/gpu-count: 2 does not divide 7 units of 1 GiB equally",
             "ack-core-alone": "aliyun.com/gpu-core.percentage needs aliyun.com/gpu-mem",
             "ack-elastic": "elastic containers (VCI) do not support mGPU"},
-    "vke": {"vke-small": "mgpu-memory: 256; single-card sharing needs more than 256 MiB",
+    "vke": {"vke-small": "mgpu-memory: 256 MiB is too little; single-card sharing needs more than 256 MiB",
             "vke-elastic": "elastic containers (VCI) do not support mGPU",
             "vke-numbers": "container-multiple-gpu: 3 numbers for 2 containers",
-            "vke-init": "init container warm: cannot have a slice, because a kubelet restart may then kill the pod; request it in a container"},
-    "hami": {"hami-none-of-it": "nvidia.com/use-gputype: no device is of this model; the models are NVIDIA A10",
+            "vke-init": "init container warm: cannot have a slice, because a kubelet restart may then kill the pod; request it in a regular container"},
+    "hami": {"hami-none-of-it": "nvidia.com/use-gputype: no device has an allowed model; the models are NVIDIA A10",
              "hami-both": "nvidia.com/gpumem and nvidia.com/gpumem-percentage are mutually exclusive",
              "hami-scheduler-named": "'hami-scheduler' does not use Carve; leave it out, or use carve-scheduler",
              "hami-runtime": "env NVIDIA_VISIBLE_DEVICES overrides the devices of the slice; remove it",
-             "hami-mig": "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices; leave it out"}}
+             "hami-mig": "nvidia.com/vgpu-mode: 'mig' is not supported, because slices are not MIG devices; leave it out"}}
 
 
 @pytest.fixture(scope="module")

@@ -247,7 +247,7 @@ TEST_F(JobRoutes, a_cluster_may_change_only_its_numbers_of_workers_and_its_prior
               HasSubstr(R"(spec.computeGroup: \"x\": of raycluster c only)"));
   EXPECT_THAT(
       ask(422, "POST", "/v1/rayclusters", cluster(R"({"replicas":0,"mgpuCore":30,"mgpuMemory":4096})"), 1000),
-      HasSubstr("spec.workers[0].replicas: 0 is not a whole number from 1"));
+      HasSubstr("spec.workers[0].replicas: must be at least 1"));
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"maxSlices":3}})");
   EXPECT_THAT(
       ask(422, "POST", "/v1/rayclusters", cluster(R"({"replicas":4,"mgpuCore":30,"mgpuMemory":4096})"), 1000),

@@ -264,12 +264,13 @@ TEST_F(PoolRoutes, the_pool_determines_the_unit_of_gpu_memory_in_pai_eas) {
   join("n2", "ecs.gn7i-c8g1.2xlarge");
   EXPECT_THAT(
       ask(422, "POST", "/v1/documents", eas),
-      HasSubstr("pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; "
+      HasSubstr("pool p has ml.* and ecs.* nodes: gpu_memory would be in GB on one and in GiB on the other; "
                 "set metadata.resource to a pool of one kind"));
   std::string named = eas;
   named.insert(1, R"("cloud":{"computing":{"instances":[{"type":"ecs.gn7i-c8g1.2xlarge"}]}},)");
-  EXPECT_THAT(ask(422, "POST", "/v1/documents", named),
-              HasSubstr("pool p has a node of type ml.gu7i.c8m30.1-gu30, on which gpu_memory would be GB"));
+  EXPECT_THAT(
+      ask(422, "POST", "/v1/documents", named),
+      HasSubstr("pool p has a node of type ml.gu7i.c8m30.1-gu30, on which gpu_memory would be in GB"));
   join("n1", "ecs.gn7i-c8g1.2xlarge");
   ask(201, "POST", "/v1/documents", named);
   EXPECT_THAT(ask(200, "GET", "/v1/services/a"), HasSubstr(R"("memory":"1GiB")"));

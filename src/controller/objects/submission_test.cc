@@ -98,7 +98,7 @@ TEST(Submission, rejects_a_kubernetes_service_without_an_effect_by_its_field) {
       {two + address("a", "app: a", "name: x"), "spec.ports[0].port", "the Service has no port"},
       {two + address("a", "app: a", "port: 8000, protocol: UDP"), "spec.ports[0].protocol", "'UDP'"},
       {two + address("a", "app: a", "port: 8000, targetPort: grpc"), "spec.ports[0].targetPort",
-       "'grpc' is not the name of a port of the container"},
+       "'grpc' is neither a port number nor the name of a port of the container"},
       {deployment("a", "a", "serve", 2) + address("a", "app: a", "port: 8000, targetPort: 30000"),
        "spec.ports[0].targetPort", "30000: only one of the 2 replicas can listen on this port"}};
   for (const auto& [text, field, message] : rows) {

@@ -123,7 +123,7 @@ class GpuFields {
       add("memory", gpu_.memory, "{} is not a whole number of MiB; try 4096 or 4GiB",
           objects::typed(gpu_.memory));
     else if (*mib <= min_mib)
-      add("memory", gpu_.memory, "{} MiB; {} sharing needs more than {} MiB", *mib,
+      add("memory", gpu_.memory, "{} MiB is too little; {} sharing needs more than {} MiB", *mib,
           gpu_.multi_device ? "multi-device" : "single-device", min_mib);
     else if (devices != 0 && *mib % devices != 0)
       add("memory", gpu_.memory,
@@ -155,8 +155,8 @@ class GpuFields {
       add("compute", compute, "{} is more than {} device{}; use at most {}{}", compute.substr(0, 40), devices,
           devices == 1 ? "" : "s", devices, gpu_.multi_device ? "" : ", or set multiDevice: true");
     else if (*points % devices != 0)
-      add("compute", compute, "{} does not divide into multiples of 0.01 % over {} devices",
-          compute.substr(0, 40), devices);
+      add("compute", compute, "{} divided over {} devices is not a multiple of 0.01 %", compute.substr(0, 40),
+          devices);
     else
       return std::string(text(Share{static_cast<uint32_t>(*points / devices)}));
     return "";

@@ -97,11 +97,12 @@ class Translation {
     };
     const auto other = std::ranges::find_if(context_.pool_instance_types, is_other);
     if (other == context_.pool_instance_types.end()) return true;
-    errors_.add(type_path_, instance_type,
-                "{}: {} has a node of type {}, on which gpu_memory would be {}; set metadata.resource to a "
-                "pool whose nodes are all {}",
-                objects::typed(instance_type), pool_text(), *other, is_ml(*other) ? "GB" : "GiB",
-                is_ml(instance_type) ? "ml.*" : "of one type");
+    errors_.add(
+        type_path_, instance_type,
+        "{}: {} has a node of type {}, on which gpu_memory would be in {}; set metadata.resource to a "
+        "pool whose nodes are all {}",
+        objects::typed(instance_type), pool_text(), *other, is_ml(*other) ? "GB" : "GiB",
+        is_ml(instance_type) ? "ml.*" : "of one type");
     return false;
   }
 
@@ -117,7 +118,7 @@ class Translation {
     if (other == types.end()) return decimal_unit;
     errors_.add_message(
         "metadata.gpu_memory", "",
-        fmt::format("{} has ml.* and {} nodes: gpu_memory would be GB on one and GiB on the other; "
+        fmt::format("{} has ml.* and {} nodes: gpu_memory would be in GB on one and in GiB on the other; "
                     "set metadata.resource to a pool of one kind",
                     pool_text(), other->starts_with("ecs") ? "ecs.*" : "other"));
     return std::nullopt;
@@ -255,7 +256,7 @@ class Translation {
     if (least && (*least.value == 0 || *least.value == "0"))
       errors_.add(
           least.path, "0",
-          "0: services are not scaled to 0 instances; set it to 1, or stop the service with carve eas "
+          "0: services cannot be scaled to 0 instances; set min to 1, or stop the service with carve eas "
           "stop");
     else
       out.min = static_cast<uint32_t>(reader_.whole_as_text(least, 1, max_eas_instances).value_or(1));
@@ -334,7 +335,7 @@ Result<EasService, api::FieldErrors> from_eas(std::string_view json, const EasCo
         fmt::format("the document has {} bytes; use at most {}", json.size(), api::max_document_bytes)));
   const auto document = api::parse(json);
   if (!document) return tl::unexpected(one_error(document.error()));
-  if (!document->is_object()) return tl::unexpected(one_error("the document is not an object with metadata"));
+  if (!document->is_object()) return tl::unexpected(one_error("the document must be a JSON object"));
   return Translation(*document, context).run(json);
 }
 

@@ -48,7 +48,7 @@ Result<Json*, std::string> enter(Json& at, const Step& step, const std::string& 
     if (!at.is_array()) return tl::unexpected(fmt::format("{} is not a list", shown));
     if (*step.index > at.size())
       return tl::unexpected(
-          fmt::format("{} has {} items; the next index is {}", shown, at.size(), at.size()));
+          fmt::format("{} is a list of length {}; the next index is {}", shown, at.size(), at.size()));
     if (*step.index == at.size()) at.emplace_back(nullptr);
     return &at[*step.index];
   }

@@ -215,16 +215,16 @@ TEST(Eas, each_error_reports_its_field) {
       {document(slice, of_type("ml.x")),
        {.pool_instance_types = {"ecs.b"}},
        "cloud.computing.instances[0].type",
-       "'ml.x': the controller has a node of type ecs.b, on which gpu_memory would be GiB; set "
+       "'ml.x': the controller has a node of type ecs.b, on which gpu_memory would be in GiB; set "
        "metadata.resource to a pool whose nodes are all ml.*"},
       {document(slice + R"(, "resource": "p")", R"("cloud.computing.instance_type": "ecs.x")"),
        {.pool_instance_types = {"ecs.a", "ml.b"}},
        "cloud.computing.instance_type",
-       "'ecs.x': pool p has a node of type ml.b, on which gpu_memory would be GB"},
+       "'ecs.x': pool p has a node of type ml.b, on which gpu_memory would be in GB"},
       {document("", R"("autoscaler": {"min": 0, "max": 5, "strategies": {"gpu": 50}})"),
        {},
        "autoscaler.min",
-       "0: services are not scaled to 0 instances; set it to 1, or stop the service with carve eas "
+       "0: services cannot be scaled to 0 instances; set min to 1, or stop the service with carve eas "
        "stop"},
       {document("", R"("autoscaler": {"min": 1, "max": 5, "strategies": {"qps": 10}})"),
        {},
@@ -256,7 +256,7 @@ TEST(Eas, each_error_reports_its_field) {
       {document(slice + R"(, "resource": "p")"),
        {.pool_instance_types = {"ml.a", "ecs.b"}},
        "metadata.gpu_memory",
-       "pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; set "
+       "pool p has ml.* and ecs.* nodes: gpu_memory would be in GB on one and in GiB on the other; set "
        "metadata.resource to a pool of one kind"},
       {document(slice),
        {.pool_instance_types = {"", "ml.a"}},
@@ -425,7 +425,7 @@ TEST(EasModify, rejects_paths_that_do_not_exist) {
       {"name.x=2", "name is not an object"},
       {"name[0]=2", "name is not a list"},
       {"c.x=2", "c is a list of length 1; its first item is c[0]"},
-      {"c[2]=2", "c has 1 items; the next index is 1"},
+      {"c[2]=2", "c is a list of length 1; the next index is 1"},
   };
   for (const auto& [change, message] : rows) {
     const auto text = modified(R"({"name": "a", "c": [1]})", std::vector{change});

@@ -18,7 +18,7 @@ std::optional<uint32_t> ack_devices(ContainerReader& reader, const JsonMember& l
   const std::string given = reader.text(label);
   const auto devices = ContainerReader::number(given, 1, max_slice_devices);
   if (!devices) {
-    reader.refuse(label, "{}: {}; must be 1 to {}", keys::ack_count, objects::typed(given),
+    reader.refuse(label, "{}: {} is not a whole number from 1 to {}", keys::ack_count, objects::typed(given),
                   max_slice_devices);
     return std::nullopt;
   }
@@ -46,7 +46,7 @@ std::optional<Amounts> read_ack(ContainerReader& reader) {
        .unit = reader.settings().unit ? "units of " + unit : "the node's units, 1 GiB or 128 MiB",
        .unit_bytes = reader.settings().unit ? size_of(*reader.settings().unit).count : 0});
   if (core && label)
-    reader.refuse(core, "{} shares only memory; leave out {}", keys::ack_count, keys::ack_core);
+    reader.refuse(core, "with {}, only memory is shared; leave out {}", keys::ack_count, keys::ack_core);
   const auto percent = reader.count(core, keys::ack_core, {.low = 5, .high = 100, .step = 5});
   if (!units || !devices) return std::nullopt;
   if (*units % *devices != 0) {

@@ -167,9 +167,10 @@ class Admission {
     };
     if (!settings_.init_containers_share)
       return refuse(
-          "cannot have a slice, because a kubelet restart may then kill the pod; request it in a container");
+          "cannot have a slice, because a kubelet restart may then kill the pod; request it in a regular "
+          "container");
     if (requests_.containers.empty())
-      return refuse("no container has a slice to share; request it in a container");
+      return refuse("no regular container has a slice to share; request one in a regular container");
     if (std::string_view(running_[requests_.containers.rbegin()->first].list) == init.list)
       return refuse(
           "a sidecar of the pod also requests a slice; request one in only one of these two containers");

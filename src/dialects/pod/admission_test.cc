@@ -184,7 +184,7 @@ TEST(Admission, checks_rules_that_concern_the_whole_pod) {
                     a, b));
   };
   EXPECT_EQ(refusal(two("aliyun.com/gpu-mem: 1", "carve.dev/memory: 4Gi")),
-            "container b uses dialect carve, and another container uses ack; keep one");
+            "container b uses dialect carve, but another container uses ack; use only one dialect");
   const auto counted = [&](Json pod) {
     pod["metadata"]["labels"]["aliyun.com/gpu-count"] = "2";
     return pod;
@@ -203,7 +203,7 @@ TEST(Admission, checks_rules_that_concern_the_whole_pod) {
   EXPECT_EQ(refusal(json_of_yaml(
                 "spec: {initContainers: [{name: i, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}")),
             "init container i: cannot have a slice, because a kubelet restart may then kill the pod; request "
-            "it in a container");
+            "it in a regular container");
   EXPECT_EQ(refusal(pod_of("carve.dev/memory: 4Gi", "", "nodeName: n1")),
             "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector");
   EXPECT_EQ(refusal(pod_of("cpu: 1", "", "nodeName: n1")), "") << "the pod requests no slice";
@@ -231,20 +231,21 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
   EXPECT_EQ(admit(admitted->pod, share)->pod, admitted->pod) << "again";
   EXPECT_EQ(refusal(asked),
             "init container i: cannot have a slice, because a kubelet restart may then kill the pod; request "
-            "it in a container");
+            "it in a regular container");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 5Gi, carve.dev/compute: 30"), share),
             "init container i: shares the slice of container a and must request the same amounts");
   EXPECT_EQ(refusal(pod("aliyun.com/gpu-mem: 4"), share),
-            "container i uses dialect ack, and another container uses carve; keep one");
+            "container i uses dialect ack, but another container uses carve; use only one dialect");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 4Gi, carve.dev/compute: 30",
                         ", {name: s, restartPolicy: Always, resources: {limits: {carve.dev/memory: 1Gi}}}"),
                     share),
             "init container i: a sidecar of the pod also requests a slice; request one in only one of "
             "these two containers");
-  EXPECT_EQ(refusal(json_of_yaml(
-                        "spec: {initContainers: [{name: i, resources: {limits: {carve.dev/memory: 1Gi}}}]}"),
-                    share),
-            "init container i: no container has a slice to share; request it in a container");
+  EXPECT_EQ(
+      refusal(
+          json_of_yaml("spec: {initContainers: [{name: i, resources: {limits: {carve.dev/memory: 1Gi}}}]}"),
+          share),
+      "init container i: no regular container has a slice to share; request one in a regular container");
 }
 
 TEST(Admission, containers_must_have_unique_names) {
@@ -271,7 +272,7 @@ TEST(Admission, selects_models_by_parts_of_their_names) {
               ::testing::ElementsAre("NVIDIA A10"));
   EXPECT_EQ(refusal(pod_of("nvidia.com/gpumem: 3000", "annotations: {nvidia.com/use-gputype: T4}"),
                     unit_of(MemoryUnit::gib)),
-            "nvidia.com/use-gputype: no device is of this model; the models are NVIDIA A10, NVIDIA H100");
+            "nvidia.com/use-gputype: no device has an allowed model; the models are NVIDIA A10, NVIDIA H100");
   const auto warned =
       admit(pod_of("nvidia.com/gpumem: 3000", "annotations: {hami.io/node-scheduler-policy: spread}"), {});
   EXPECT_THAT(warned->warnings, ::testing::ElementsAre("hami.io/node-scheduler-policy has no effect here"));
@@ -282,7 +283,7 @@ TEST(Admission, rejects_settings_that_keep_a_pod_from_devices) {
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/nouse-gpuuuid: GPU-1}")),
             "nvidia.com/nouse-gpuuuid is not supported; list the allowed devices in nvidia.com/use-gpuuuid");
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: mig}")),
-            "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices; leave it out");
+            "nvidia.com/vgpu-mode: 'mig' is not supported, because slices are not MIG devices; leave it out");
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: hami-core}")), "");
 }
 

@@ -64,7 +64,7 @@ std::optional<uint32_t> share_of(ContainerReader& reader, const JsonMember& comp
   reader.refuse(compute, "{}{}: {} on {} device{}; {}", at(reader), keys::compute, given(compute), devices,
                 devices == 1 ? "" : "s",
                 percent && *percent >= devices && *percent <= uint64_t{100} * devices
-                    ? "does not divide into multiples of 0.01 %"
+                    ? "the share of each device is not a multiple of 0.01 %"
                     : "must be 1 to 100 for each device");
   return std::nullopt;
 }
@@ -173,9 +173,9 @@ void read_slice_annotations(ContainerReader& reader, Amounts& out) {
     if (const JsonMember label = reader.label(key))
       reader.refuse(label, "{}: a label of this name has no effect; write it as an annotation", key);
   if (const JsonMember parts = reader.annotation(keys::parts); parts && out.parts.empty())
-    reader.refuse(parts,
-                  "{}: sets the memory and share of each of {}; leave out other amounts of the container",
-                  keys::parts, keys::devices);
+    reader.refuse(
+        parts, "{}: sets the memory and share of each device in {}; leave out other amounts of the container",
+        keys::parts, keys::devices);
   read_word(reader, keys::policy, out.policy);
   read_word(reader, keys::isolation, out.isolation);
   read_word(reader, keys::latency_class, out.latency_class);

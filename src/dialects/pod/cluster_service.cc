@@ -123,7 +123,7 @@ Result<void, api::FieldErrors> give_port(const ClusterService& service, const Po
     target = ContainerReader::number(service.target, 1, UINT16_MAX);
   if (!target)
     errors.add(target_field, service.target,
-               "{} is not the name of a port of the container; use the port's number",
+               "{} is neither a port number nor the name of a port of the container",
                objects::typed(service.target));
   spec.port = service.port;
   spec.target_port.reset();

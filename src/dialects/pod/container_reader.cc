@@ -14,7 +14,7 @@ JsonMember ContainerReader::limit(const char* key) {
   const JsonMember limit = json_.named(container_.limits, key);
   const JsonMember request = json_.named(container_.requests, key);
   if (request && (!limit || shown_json(*request.value) != shown_json(*limit.value)))
-    refuse(request, "{}: the request {} differs from the limit; set only the limit", key,
+    refuse(request, "{}: the request {} must equal the limit; set only the limit", key,
            shown_json(*request.value));
   return limit;
 }

@@ -50,7 +50,8 @@ void check_scheduling(const Json& spec, const PodSettings& settings, objects::Er
   const std::string runtime = text_member(spec, "runtimeClassName");
   if (!runtime.empty() &&
       std::ranges::find(settings.runtime_classes, runtime) == settings.runtime_classes.end())
-    errors.add("spec.runtimeClassName", runtime, "{} is not among runtimeClasses of carve-settings",
+    errors.add("spec.runtimeClassName", runtime,
+               "{} is not in runtimeClasses of ConfigMap carve-settings; add it there",
                objects::typed(runtime));
 }
 
@@ -65,7 +66,8 @@ void check_claims(const Json& spec, const PodSettings& settings, objects::ErrorL
     scheduler = settings.schedulers.empty() ? own_scheduler : settings.schedulers.front();
   if (scheduler == default_scheduler) return;
   errors.add("spec.resourceClaims", "",
-             "scheduler {} of pods with slices does not allocate resource claims; move the claims to a pod "
+             "scheduler {}, which places pods with slices, does not allocate resource claims; move the "
+             "claims to a pod "
              "without a slice, or run the coordinator next to the cluster's scheduler",
              scheduler);
 }
@@ -74,7 +76,7 @@ void check_host(const Json& spec, objects::ErrorList& errors) {
   for (const char* key : {"hostPID", "hostIPC"})
     if (is_true(spec, key))
       errors.add(std::string("spec.") + key, "true",
-                 "a pod with a slice must not share the host's namespaces; remove it");
+                 "a pod with a slice must not share the host's namespaces; remove the field");
   each_object(spec, "volumes", [&](const Json& volume) {
     if (!volume.contains("hostPath")) return;
     const std::string given = text_member(volume["hostPath"], "path");
@@ -93,7 +95,8 @@ void check_containers(const Json& spec, objects::ErrorList& errors) {
     each_object(spec, list, [&](const Json& container) {
       const std::string at = fmt::format("container {}", text_member(container, "name"));
       if (container.contains("securityContext") && is_true(container["securityContext"], "privileged"))
-        errors.add(at, "privileged", "a privileged container can access every device; leave it out");
+        errors.add(at, "privileged",
+                   "a privileged container can access every device; leave out 'privileged'");
       each_object(container, "env", [&](const Json& variable) {
         if (text_member(variable, "name") == "NVIDIA_VISIBLE_DEVICES")
           errors.add(at, "NVIDIA_VISIBLE_DEVICES",

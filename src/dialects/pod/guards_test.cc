@@ -24,19 +24,22 @@ TEST(Guards, each_guard_has_its_message) {
       {"nodeSelector: {carve.dev/node: dra}",
        "spec.nodeSelector: carve.dev/node 'dra': slices requested with limits"},
       {"runtimeClassName: gvisor",
-       "spec.runtimeClassName: 'gvisor' is not among runtimeClasses of carve-settings"},
+       "spec.runtimeClassName: 'gvisor' is not in runtimeClasses of ConfigMap carve-settings; add it there"},
       {"resourceClaims: [{name: nic, resourceClaimName: x}]",
-       "spec.resourceClaims: scheduler carve-scheduler of pods with slices does not allocate resource "
+       "spec.resourceClaims: scheduler carve-scheduler, which places pods with slices, does not allocate "
+       "resource "
        "claims; move the claims"},
       {"resourceClaims: [{name: nic, resourceClaimTemplateName: x}], schedulerName: default-scheduler",
        "spec.resourceClaims: scheduler carve-scheduler of pods"},
-      {"hostPID: true", "spec.hostPID: a pod with a slice must not share the host's namespaces; remove it"},
-      {"hostIPC: true", "spec.hostIPC: a pod with a slice must not share the host's namespaces; remove it"},
+      {"hostPID: true",
+       "spec.hostPID: a pod with a slice must not share the host's namespaces; remove the field"},
+      {"hostIPC: true",
+       "spec.hostIPC: a pod with a slice must not share the host's namespaces; remove the field"},
       {"volumes: [{name: v, hostPath: {path: /run/carve/attach}}]",
        "spec.volumes.v: hostPath '/run/carve/attach' overlaps /run/carve, which gives access beyond the "
        "pod's slice"},
       {"containers: [{name: c, securityContext: {privileged: true}}]",
-       "container c: a privileged container can access every device; leave it out"},
+       "container c: a privileged container can access every device; leave out 'privileged'"},
       {"initContainers: [{name: i, securityContext: {privileged: true}}]", "container i: a privileged"},
       {"containers: [{name: c, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]}]",
        "container c: env NVIDIA_VISIBLE_DEVICES overrides the devices of the slice; remove it"}};

@@ -250,7 +250,7 @@ TEST(Manifest, each_error_reports_its_field) {
        "spec.replicas", "65 is not a whole number from 0 to 64"},
       {R"({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"containers": [{"command": ["x"],
            "resources": {"requests": {"aliyun.com/gpu-mem": 4}}}]}})",
-       "spec.containers[0].resources.requests.aliyun.com/gpu-mem", "the request 4 differs from the limit"},
+       "spec.containers[0].resources.requests.aliyun.com/gpu-mem", "the request 4 must equal the limit"},
       {R"({"kind": "Job"})", "", "the document is not a Pod, Deployment or StatefulSet"},
       {"[]", "", "the document is not a Pod"},
       {"{", "", "not JSON"},
@@ -271,7 +271,7 @@ TEST(Manifest, reports_each_error_once) {
           "resources": {"limits": {"carve.dev/memory": "2Gi"}, "requests": {"carve.dev/memory": "1Gi"}}}]}})");
   ASSERT_FALSE(manifest);
   ASSERT_EQ(manifest.error().size(), 1u) << manifest.error().at(1).message;
-  EXPECT_THAT(manifest.error().front().message, HasSubstr("differs from the limit"));
+  EXPECT_THAT(manifest.error().front().message, HasSubstr("must equal the limit"));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void read_models(ContainerReader& reader, Amounts& out) {
     if ((use.empty() || names(use, model)) && !names(avoid, model)) out.models.push_back(model);
   if (!out.models.empty() || out.models.size() > max_allowed_models) return;
   const JsonMember& named = wanted ? wanted : unwanted;
-  reader.refuse(named, "{}: no device is of this model; the models are {}",
+  reader.refuse(named, "{}: no device has an allowed model; the models are {}",
                 wanted ? keys::hami_use_type : keys::hami_no_type,
                 reader.settings().models.empty()
                     ? "none"
@@ -59,8 +59,8 @@ void read_choice(ContainerReader& reader, Amounts& out) {
     reader.refuse(unwanted, "{} is not supported; list the allowed devices in {}", keys::hami_no_uuid,
                   keys::hami_use_uuid);
   if (const JsonMember mode = reader.annotation(keys::hami_mode); mode && reader.text(mode) != hami_core_mode)
-    reader.refuse(mode, "{}: {}; slices are not MIG devices; leave it out", keys::hami_mode,
-                  objects::typed(reader.text(mode)));
+    reader.refuse(mode, "{}: {} is not supported, because slices are not MIG devices; leave it out",
+                  keys::hami_mode, objects::typed(reader.text(mode)));
   const JsonMember strategy = reader.annotation(keys::hami_strategy);
   if (!strategy) return;
   out.strategy = parse_node_strategy(reader.text(strategy));

@@ -30,7 +30,8 @@ void read_container_request(ContainerReader& reader, PodRequests& out) {
     return reader.refuse(limit, "{}: dialect {} is disabled in carve-settings",
                          limit.path.substr(reader.container().limits.path.size() + 1), text(row->dialect));
   if (out.dialect && *out.dialect != row->dialect)
-    return reader.refuse(limit, "container {} uses dialect {}, and another container uses {}; keep one",
+    return reader.refuse(limit,
+                         "container {} uses dialect {}, but another container uses {}; use only one dialect",
                          reader.container().name, text(row->dialect), text(*out.dialect));
   out.dialect = row->dialect;
   if (row->dialect == Dialect::ack && !out.containers.empty() && reader.label(keys::ack_count))

@@ -24,16 +24,17 @@ std::optional<uint32_t> vke_devices(ContainerReader& reader) {
   const std::string given = reader.text(annotation);
   const size_t numbers = static_cast<size_t>(std::ranges::count(given, ',')) + 1;
   if (numbers != reader.containers()) {
-    reader.refuse(annotation, "container-multiple-gpu: {} number{} for {} container{}", numbers,
-                  numbers == 1 ? "" : "s", reader.containers(), reader.containers() == 1 ? "" : "s");
+    reader.refuse(annotation,
+                  "container-multiple-gpu: {} number{} for {} container{}; write one for each container",
+                  numbers, numbers == 1 ? "" : "s", reader.containers(), reader.containers() == 1 ? "" : "s");
     return std::nullopt;
   }
   std::string_view rest = given;
   for (size_t i = 0; i < reader.container().index; ++i) rest.remove_prefix(rest.find(',') + 1);
   const auto devices = ContainerReader::number(rest.substr(0, rest.find(',')), 1, max_vke_devices);
   if (!devices) {
-    reader.refuse(annotation, "container-multiple-gpu: {}; must be 1 to {}", objects::typed(given),
-                  max_vke_devices);
+    reader.refuse(annotation, "container-multiple-gpu: {} may contain only numbers from 1 to {}",
+                  objects::typed(given), max_vke_devices);
     return std::nullopt;
   }
   return static_cast<uint32_t>(*devices);
@@ -55,16 +56,16 @@ std::optional<Amounts> whole_cards(ContainerReader& reader, const JsonMember& co
 bool is_vke_memory(ContainerReader& reader, const JsonMember& memory, uint64_t mib, uint32_t devices) {
   if (devices == 1) {
     if (mib > min_memory_mib) return true;
-    reader.refuse(memory, "{}: {}; single-card sharing needs more than {} MiB", memory_name, mib,
-                  min_memory_mib);
+    reader.refuse(memory, "{}: {} MiB is too little; single-card sharing needs more than {} MiB", memory_name,
+                  mib, min_memory_mib);
   } else if (mib <= min_total_memory_mib) {
-    reader.refuse(memory, "{}: {} over {} cards; multi-card sharing needs more than {} MiB", memory_name, mib,
-                  devices, min_total_memory_mib);
+    reader.refuse(memory, "{}: {} MiB over {} cards is too little; multi-card sharing needs more than {} MiB",
+                  memory_name, mib, devices, min_total_memory_mib);
   } else if (mib % devices != 0) {
-    reader.refuse(memory, "{}: {} does not divide equally over {} cards", memory_name, mib, devices);
+    reader.refuse(memory, "{}: {} MiB does not divide equally over {} cards", memory_name, mib, devices);
   } else if (mib / devices < min_memory_mib) {
-    reader.refuse(memory, "{}: {} over {} cards; each needs at least {} MiB", memory_name, mib, devices,
-                  min_memory_mib);
+    reader.refuse(memory, "{}: {} MiB over {} cards is too little; each needs at least {} MiB", memory_name,
+                  mib, devices, min_memory_mib);
   } else {
     return true;
   }
@@ -92,7 +93,7 @@ std::optional<Amounts> read_vke(ContainerReader& reader) {
       {.low = 1, .high = 100 * uint64_t{*devices}, .text = *devices == 1 ? std::string(core_range) : ""});
   if (!mib || !percent || !is_vke_memory(reader, memory, *mib, *devices)) return std::nullopt;
   if (*percent * 100 % *devices != 0) {
-    reader.refuse(core, "{}: {} does not divide into multiples of 0.01 % over {} cards", core_name, *percent,
+    reader.refuse(core, "{}: {} divided over {} cards is not a multiple of 0.01 %", core_name, *percent,
                   *devices);
     return std::nullopt;
   }

@@ -17,7 +17,7 @@ void check_worker_groups(const std::vector<objects::RayWorkers>& workers, ErrorL
   for (size_t i = 0; i < workers.size(); ++i) {
     replicas += workers[i].replicas;
     if (workers[i].replicas == 0)
-      errors.add(fmt::format("spec.workers[{}].replicas", i), "0", "0 is not a whole number from 1");
+      errors.add(fmt::format("spec.workers[{}].replicas", i), "0", "must be at least 1");
   }
   if (replicas > workload::max_job_slices)
     errors.add("spec.workers", "", "{} replicas in total; must be at most {}", replicas,

@@ -63,7 +63,7 @@ TEST(RayCluster, errors_contain_the_field_of_the_document) {
        "spec.workers[1].mgpuCore is set but spec.workers[1].mgpuMemory is not: set both"},
       {message({}), "queue q divides GPUs: set spec.workers[1].mgpuCore and spec.workers[1].mgpuMemory"},
       {message({.mgpu_core = 7, .mgpu_memory = 4096}, QueueGpu::mgpu, true),
-       "spec.workers[1].mgpuCore: '7' is neither a multiple of 5 nor 99, and queue q is strict"},
+       "spec.workers[1].mgpuCore: '7' is neither a multiple of 5 nor 99, as the strict queue q requires"},
       {message({.mgpu_core = 30, .mgpu_memory = 200}),
        "spec.workers[1].mgpuMemory: 200 MiB is less than the 256 MiB that one context takes"},
       {message({.mgpu_core = 30, .mgpu_memory = 30000}),
@@ -92,7 +92,7 @@ TEST(RayCluster, is_parsed_strictly_and_reports_all_errors) {
   ASSERT_FALSE(read);
   std::vector<std::string> messages;
   for (const api::FieldError& error : read.error()) messages.push_back(error.message);
-  EXPECT_THAT(messages, Contains(HasSubstr("spec.workers[0].replicas: 0 is not a whole number from 1")));
+  EXPECT_THAT(messages, Contains(HasSubstr("spec.workers[0].replicas: must be at least 1")));
   EXPECT_THAT(messages, Contains(HasSubstr("spec.engineHome: 'ray' is not an absolute path")));
   EXPECT_THAT(messages, Contains(HasSubstr("'x' has no effect on a cluster")));
   const std::pair<const char*, const char*> homes[] = {

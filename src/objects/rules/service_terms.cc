@@ -43,7 +43,7 @@ Part read_part(const std::string& of, const std::string& memory, const std::stri
 // Parses the parts of a slice whose devices have unequal amounts.
 void read_parts(const objects::Gpu& gpu, Amounts& terms, ErrorList& errors) {
   if (gpu.parts.size() > max_slice_devices)
-    return errors.add("spec.gpu.parts", "", "{} are given; a slice has 1 to {}", gpu.parts.size(),
+    return errors.add("spec.gpu.parts", "", "{} are given; a slice can have 1 to {}", gpu.parts.size(),
                       max_slice_devices);
   for (const auto& [name, text] : {std::pair{"memory", &gpu.memory}, {"share", &gpu.share}})
     if (!text->empty())

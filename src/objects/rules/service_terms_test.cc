@@ -189,7 +189,7 @@ TEST(ServiceCheck, each_rule_reports_its_field) {
       {[](Service& s) {
          s.spec.gpu = Gpu{.parts = std::vector<objects::GpuPart>(17, {"1GiB", ""})};
        },
-       "spec.gpu.parts", "17 are given; a slice has 1 to 16"},
+       "spec.gpu.parts", "17 are given; a slice can have 1 to 16"},
       {[](Service& s) { s.spec.gpu->share = "30"; }, "spec.gpu.share", "'30' is not a share; try 30%"},
       {[](Service& s) { s.spec.gpu->share = "0%"; }, "spec.gpu.share", "'0%' is not between 0.01% and 100%"},
       {[](Service& s) { s.spec.gpu->devices = 0; }, "spec.gpu.devices", "0 is not between 1 and 16"},

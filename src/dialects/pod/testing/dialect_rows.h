@@ -113,7 +113,8 @@ inline std::vector<DialectExample> refused() {
       {c + "memory: 4Gi, " + c + "compute: 1, " + c + "devices: 2", "",
        "container c: carve.dev/compute: 1 on 2 devices; must be 1 to 100 for each device"},
       {c + "memory: 21Gi, " + c + "compute: 100, " + c + "devices: 7", "",
-       "container c: carve.dev/compute: 100 on 7 devices; does not divide into multiples of 0.01 %"},
+       "container c: carve.dev/compute: 100 on 7 devices; the share of each device is not a multiple of 0.01 "
+       "%"},
       {c + "compute: 30", "",
        "container c: carve.dev/compute needs carve.dev/memory; without it, carve.dev/devices requests whole "
        "devices"},
@@ -142,13 +143,13 @@ inline std::vector<DialectExample> refused() {
       {c + "devices: 3", annotated(c + "parts: '8Gi:30%,4Gi:10%'"),
        "container c: carve.dev/parts: 2 parts, but carve.dev/devices is 3; the two must be equal"},
       {c + "memory: 4Gi, " + c + "devices: 2", annotated(c + "parts: '8Gi:30%,4Gi:10%'"),
-       "carve.dev/parts: sets the memory and share of each of carve.dev/devices; leave out other "
+       "carve.dev/parts: sets the memory and share of each device in carve.dev/devices; leave out other "
        "amounts"},
       {n + "gpu: 2, " + n + "gpumem: 4096", annotated(c + "parts: '8Gi,4Gi'"),
-       "carve.dev/parts: sets the memory and share of each of carve.dev/devices; leave out other "
+       "carve.dev/parts: sets the memory and share of each device in carve.dev/devices; leave out other "
        "amounts"},
       {"aliyun.com/gpu-mem: 16", annotated(c + "parts: '8Gi,4Gi'"),
-       "carve.dev/parts: sets the memory and share of each of carve.dev/devices; leave out other "
+       "carve.dev/parts: sets the memory and share of each device in carve.dev/devices; leave out other "
        "amounts"},
       {c + "memory: 4Gi", annotated(c + "strategy: fgd"),
        "carve.dev/strategy: fgd; must be binpack or spread"},
@@ -169,20 +170,22 @@ inline std::vector<DialectExample> refused() {
       {"aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '3'}",
        "aliyun.com/gpu-count: 3 does not divide 16 units equally"},
       {"aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '0'}",
-       "aliyun.com/gpu-count: '0'; must be 1 to 16"},
+       "aliyun.com/gpu-count: '0' is not a whole number from 1 to 16"},
       {"aliyun.com/gpu-mem: 16, aliyun.com/gpu-core.percentage: 30", "labels: {aliyun.com/gpu-count: '2'}",
-       "aliyun.com/gpu-count shares only memory; leave out aliyun.com/gpu-core.percentage"},
+       "with aliyun.com/gpu-count, only memory is shared; leave out aliyun.com/gpu-core.percentage"},
       {"aliyun.com/gpu-mem: 16", "labels: {alibabacloud.com/eci: 'true'}",
        "elastic containers (VCI) do not support mGPU: only node (ECS) deployments do"},
 
-      {both + "256", "", "mgpu-memory: 256; single-card sharing needs more than 256 MiB"},
+      {both + "256", "", "mgpu-memory: 256 MiB is too little; single-card sharing needs more than 256 MiB"},
       {both + "1024", cards("2"),
-       "mgpu-memory: 1024 over 2 cards; multi-card sharing needs more than 1024 MiB"},
-      {both + "1026", cards("4"), "mgpu-memory: 1026 does not divide equally over 4 cards"},
-      {both + "1600", cards("8"), "mgpu-memory: 1600 over 8 cards; each needs at least 256 MiB"},
-      {both + "4200", cards("7"), "mgpu-core: 30 does not divide into multiples of 0.01 % over 7 cards"},
-      {both + "4096", cards("9"), "container-multiple-gpu: '9'; must be 1 to 8"},
-      {both + "4096", cards("2,1"), "container-multiple-gpu: 2 numbers for 1 container"},
+       "mgpu-memory: 1024 MiB over 2 cards is too little; multi-card sharing needs more than 1024 MiB"},
+      {both + "1026", cards("4"), "mgpu-memory: 1026 MiB does not divide equally over 4 cards"},
+      {both + "1600", cards("8"),
+       "mgpu-memory: 1600 MiB over 8 cards is too little; each needs at least 256 MiB"},
+      {both + "4200", cards("7"), "mgpu-core: 30 divided over 7 cards is not a multiple of 0.01 %"},
+      {both + "4096", cards("9"), "container-multiple-gpu: '9' may contain only numbers from 1 to 8"},
+      {both + "4096", cards("2,1"),
+       "container-multiple-gpu: 2 numbers for 1 container; write one for each container"},
       {both + "4096", annotated(v + "mgpu-compute-policy: burst"),
        "mgpu-compute-policy: burst; must be fixed-share, guaranteed-burst-share or native-burst-share"},
       {both + "4096", annotated(v + "burst-to-vci: enforce"),
