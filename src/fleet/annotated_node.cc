@@ -41,8 +41,9 @@ Result<GpuNode, std::string> read_node(const kubernetes::ObjectMeta& object) {
   const auto given = kubernetes::read_devices(text_of_devices);
   if (!given) return tl::unexpected(given.error());
   if (given->devices.size() > place::max_node_devices)
-    return tl::unexpected(fmt::format("{}: {} devices; a node has at most {}", kubernetes::devices_annotation,
-                                      given->devices.size(), place::max_node_devices));
+    return tl::unexpected(fmt::format("{}: {} devices; a node can have at most {}",
+                                      kubernetes::devices_annotation, given->devices.size(),
+                                      place::max_node_devices));
   const auto cordon = read_cordon(annotation(object, kubernetes::cordon_annotation));
   if (!cordon) return tl::unexpected(cordon.error());
   const auto links = read_links(given->links, given->devices.size());

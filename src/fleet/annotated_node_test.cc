@@ -67,7 +67,7 @@ TEST(AnnotatedNode, unreadable_annotations_are_not_used) {
   for (int i = 0; i < 33; ++i)
     many +=
         (i == 0 ? "" : ",") + device(fmt::format("GPU-00000000-0000-0000-0000-0000000001{:02}", i).c_str());
-  EXPECT_THAT(read_node(node_with(many)).error(), HasSubstr("33 devices; a node has at most 32"));
+  EXPECT_THAT(read_node(node_with(many)).error(), HasSubstr("33 devices; a node can have at most 32"));
 }
 
 TEST(AnnotatedNode, kinds_have_numbers_of_their_own) {

@@ -30,7 +30,7 @@ Result<GpuNode, std::string> read_node(const std::string& name,
                                        const std::map<std::string, std::string>& labels,
                                        const objects::NodeStatus& status) {
   if (status.devices.size() > place::max_node_devices)
-    return tl::unexpected(fmt::format("it has {} devices; a node has at most {}", status.devices.size(),
+    return tl::unexpected(fmt::format("it has {} devices; a node can have at most {}", status.devices.size(),
                                       place::max_node_devices));
   const std::optional<Policy> policy = node_policy(status);
   GpuNode out{.kind = {.mode = parse<NodeMode>(status.mode.effective).value_or(NodeMode::memory_and_compute),

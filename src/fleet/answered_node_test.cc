@@ -62,7 +62,7 @@ TEST(AnsweredNode, follows_the_policy_that_all_devices_have) {
 
 TEST(AnsweredNode, an_agents_answer_is_checked) {
   EXPECT_EQ(read_node("n1", {}, status_of(std::vector<std::string>(33))).error(),
-            "it has 33 devices; a node has at most 32");
+            "it has 33 devices; a node can have at most 32");
   objects::NodeStatus status = status_of({"fixed-share", "fixed-share"});
   status.links = {"X NV4", "NV4 X"};
   EXPECT_EQ(read_node("n1", {}, status)->links->link(0, 1), place::Link::nvlink);

@@ -33,7 +33,7 @@ Result<Request, Refusal> request_on(const Amounts& amounts, const NodeKind& kind
   Request& out = *valid;
   if (kind.policy && amounts.policy.value_or(*kind.policy) != *kind.policy)
     return tl::unexpected(
-        Refusal{other_policy, fmt::format("it needs policy {}, and the node's effective policy is {}",
+        Refusal{other_policy, fmt::format("it needs policy {}, but the node's effective policy is {}",
                                           text(*amounts.policy), text(*kind.policy))});
   if (kind.policy) out.policy = kind.policy;
   if (!out.exclusive) {

@@ -39,7 +39,7 @@ TEST(ModeRule, each_mode_grants_what_it_provides) {
 TEST(ModeRule, a_node_with_one_policy_grants_this_policy) {
   const Amounts burst{.memory_bytes = gib, .share_bp = 2000, .policy = Policy::native_burst_share};
   EXPECT_EQ(granted(burst, {}),
-            "other policy: it needs policy native-burst-share, and the node's effective policy is "
+            "other policy: it needs policy native-burst-share, but the node's effective policy is "
             "fixed-share");
   EXPECT_EQ(granted(burst, {.policy = Policy::native_burst_share}), "memory+compute");
   EXPECT_EQ(granted(burst, {.policy = {}}), "memory+compute") << "each slice has its own policy";

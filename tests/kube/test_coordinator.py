@@ -265,7 +265,7 @@ def test_a_manifest_can_be_applied_twice(carve):
 
 def test_a_setting_takes_effect_when_it_is_written(carve):
     settings = ("patch", "configmap", "carve-settings", "-n", SYSTEM, "--type=merge", "-p")
-    assert "it does not call this coordinator" in carve.refused(*settings, '{"data":{"schedulers":"default-scheduler"}}')
+    assert "default-scheduler does not call this coordinator" in carve.refused(*settings, '{"data":{"schedulers":"default-scheduler"}}')
     carve.kubectl(*settings, '{"data":{"strategy":"spread","sharing":"disabled"}}')
     try:
         assert until(lambda: "sharing                disabled" in carve_verb(carve, "settings"), 5)
@@ -581,10 +581,10 @@ def test_only_those_who_may_update_slices_can_resize(carve):
     assert "carve.dev/resize" not in carve.pod("resized")["metadata"]["annotations"]
     assert "at most 22731 MiB fits" in carve_verb(carve, "set", "resized", "--memory", "30Gi", status=1)
     node_answers(6 * GiB)
-    assert "container c: 6 GiB in place of 4 GiB" in carve_verb(carve, "set", "resized", "--memory", "6Gi")
+    assert "container c: 6 GiB instead of 4 GiB" in carve_verb(carve, "set", "resized", "--memory", "6Gi")
     node_answers(1 * GiB, "container c: its programs hold 2 GiB")
     assert "its programs hold 2 GiB" in carve_verb(carve, "set", "resized", "--memory", "1Gi", status=1)
-    assert (memory(), carve_verb(carve, "set", "resized", "--memory", "6Gi")) == (6 * GiB, "pod default/resized has these amounts\n")
+    assert (memory(), carve_verb(carve, "set", "resized", "--memory", "6Gi")) == (6 * GiB, "pod default/resized already has these amounts\n")
     assert "has no slice" in carve_verb(carve, "set", "resized", "-c", "other", "--memory", "6Gi", status=1)
     assert "changes the slices of a running pod" in carve.refused("create", "-f", "-", stdin={
         **pod_object("early", {}), "metadata": {"name": "early", "annotations": {"carve.dev/resize": "{}"}}})

@@ -84,7 +84,7 @@ def test_pods_that_start_at_the_same_time_get_their_own_slices(cluster):
 def test_a_pod_that_was_not_placed_here_does_not_start(cluster):
     uuid = cluster.devices()[0]
     unplaced = {"bare": (None, "pod default/bare was not placed by Carve"),
-                "elsewhere": (slices("n9", main=[(uuid, GiB, 0)]), "placed on node n9, and this is node localhost"),
+                "elsewhere": (slices("n9", main=[(uuid, GiB, 0)]), "placed on node n9, but this is node localhost"),
                 "other": (slices(cluster.node, side=[(uuid, GiB, 0)]), "has no slice for container main"),
                 "more": (placed(cluster, 64 * GiB), "64 GiB of device")}
     for name, (annotation, _) in unplaced.items():

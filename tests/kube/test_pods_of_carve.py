@@ -176,7 +176,7 @@ def test_top_shows_what_the_agents_measure(web):
 
 def test_a_resize_changes_the_slice_of_a_running_pod(web):
     said = carve_verb(web, "set", "web", "--memory", "3Gi")
-    assert "container c: 3 GiB in place of 2 GiB; scheduler and quotas still count the pod's limits" in said
+    assert "container c: 3 GiB instead of 2 GiB; the scheduler and quotas still count the pod's limits" in said
     assert web.slices("web")["containers"]["c"]["parts"][0][1] == 3 << 30
     assert web.pod("web")["spec"]["containers"][0]["resources"]["limits"]["carve.dev/memory"] == "2Gi"
 

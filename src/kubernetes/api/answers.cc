@@ -173,12 +173,11 @@ constexpr TypeText types[] = {{"ADDED", WatchEvent::Type::added},
 Result<ListPage, std::string> read_list_page(std::string_view text, KeptKeys kept) {
   ListWalk walk(kept);
   if (!walk.read(text)) return tl::unexpected("a list: " + walk.problem());
-  if (walk.page.resource_version.empty())
-    return tl::unexpected(std::string("a list without a resourceVersion"));
+  if (walk.page.resource_version.empty()) return tl::unexpected(std::string("a list has no resourceVersion"));
   for (const ObjectMeta& item : walk.page.items)
     if (item.uid.empty() || item.name.empty())
       return tl::unexpected(
-          fmt::format("a list with an object '{}' without uid or name", item.name.substr(0, 80)));
+          fmt::format("a list has an object '{}' without uid or name", item.name.substr(0, 80)));
   return std::move(walk.page);
 }
 
@@ -186,14 +185,14 @@ Result<ObjectMeta, std::string> read_object(std::string_view json) {
   ObjectWalk walk;
   if (!walk.read(json)) return tl::unexpected("an object: " + walk.problem());
   if (walk.object.object.uid.empty() || walk.object.object.name.empty())
-    return tl::unexpected(std::string("an object without uid or name"));
+    return tl::unexpected(std::string("an object has no uid or no name"));
   return std::move(walk.object.object);
 }
 
 Result<ServerVersion, std::string> read_server_version(std::string_view json) {
   VersionWalk walk;
   if (!walk.read(json)) return tl::unexpected("a version: " + walk.problem());
-  if (walk.version.major == 0) return tl::unexpected(std::string("a version without 'major'"));
+  if (walk.version.major == 0) return tl::unexpected(std::string("a version has no 'major'"));
   return std::move(walk.version);
 }
 
@@ -208,15 +207,15 @@ Result<WatchEvent, std::string> read_watch_event(std::string_view line, KeptKeys
   if (!walk.read(line)) return tl::unexpected("a watch event: " + walk.problem());
   const auto* const known = std::ranges::find(types, walk.type, &TypeText::text);
   if (known == std::end(types))
-    return tl::unexpected(fmt::format("a watch event of type '{}'", walk.type.substr(0, 80)));
+    return tl::unexpected(fmt::format("a watch event has the unknown type '{}'", walk.type.substr(0, 80)));
   walk.finish();
   WatchEvent out = std::move(walk.event);
   out.type = known->type;
   const bool has_object = out.type != WatchEvent::Type::bookmark && out.type != WatchEvent::Type::error;
   if (has_object && (out.object.uid.empty() || out.object.name.empty()))
-    return tl::unexpected(std::string("a watch event of an object without uid or name"));
+    return tl::unexpected(std::string("the object of a watch event has no uid or no name"));
   if (out.type != WatchEvent::Type::error && out.object.resource_version.empty())
-    return tl::unexpected(std::string("a watch event without a resourceVersion"));
+    return tl::unexpected(std::string("a watch event has no resourceVersion"));
   return out;
 }
 

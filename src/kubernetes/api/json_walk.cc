@@ -33,13 +33,13 @@ bool JsonWalk::end_array() {
 }
 
 bool JsonWalk::parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) {
-  problem_ = fmt::format("not JSON at byte {}", position);
+  problem_ = fmt::format("invalid JSON at byte {}", position);
   return false;
 }
 
 bool JsonWalk::entered(bool is_list) {
   if (levels_.size() == max_json_depth) {
-    problem_ = fmt::format("deeper than {} levels", max_json_depth);
+    problem_ = fmt::format("nested deeper than {} levels", max_json_depth);
     return false;
   }
   levels_.push_back({.key = "", .is_list = is_list});

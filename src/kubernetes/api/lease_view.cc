@@ -70,7 +70,7 @@ void LeaseView::take(const Lease& lease, Nanoseconds sent) {
     problem_ =
         fmt::format("the Lease is held by {}, not by this host ({})", lease.holder.substr(0, 253), host_);
   else if (!is_long_enough)
-    problem_ = fmt::format("leaseDurationSeconds is {}; must be at least {} for a fence of {} s",
+    problem_ = fmt::format("leaseDurationSeconds is {}; it must be at least {} for a fence of {} s",
                            lease.duration_seconds, min_lease_seconds, lease_trust_ns / second_ns);
   else if (!held_until_)
     problem_ = "no renewal of the Lease has been seen";

@@ -72,7 +72,7 @@ TEST(LeaseView, does_not_trust_a_lease_that_is_too_short) {
   view.take(lease("n1" + uuid, 1, 12), 0);
   view.take(lease("n1" + uuid, 2, 12), 1);
   EXPECT_FALSE(view.is_held(2));
-  EXPECT_EQ(view.problem(), "leaseDurationSeconds is 12; must be at least 13 for a fence of 10 s");
+  EXPECT_EQ(view.problem(), "leaseDurationSeconds is 12; it must be at least 13 for a fence of 10 s");
 }
 
 constexpr Nanoseconds ms = second_ns / 1000;
@@ -189,7 +189,7 @@ TEST(LeaseView, parses_a_lease) {
   EXPECT_EQ(read->renew_time, "2026-01-01T00:00:00.000000Z");
   EXPECT_EQ(read->resource_version, "7");
   EXPECT_EQ(read_lease(R"({"kind":"Status"})").error(), "'Status' is not a Lease");
-  EXPECT_EQ(read_lease(R"({"kind":)").error(), "a Lease: not JSON at byte 9");
+  EXPECT_EQ(read_lease(R"({"kind":)").error(), "a Lease: invalid JSON at byte 9");
   EXPECT_EQ(read_lease(R"({"kind":"Lease","spec":{"leaseDurationSeconds":-1}})")->duration_seconds, 0u);
   EXPECT_EQ(read_lease(R"({"kind":"Lease","spec":{"leaseDurationSeconds":1e99}})")->duration_seconds, 0u);
 }

@@ -44,9 +44,9 @@ Table table_of(const ConsolidationList& list) {
 std::string summary(const ConsolidationList& list) {
   if (list.emptied.empty()) return "no device can be emptied by moving slices";
   return fmt::format(
-      "{} would be empty after {} move{} of {} in all{}; no slice was moved", joined_names(list.emptied),
+      "{} would be empty after {} move{} of {} in total{}; no slice was moved", joined_names(list.emptied),
       list.moves.size(), list.moves.size() == 1 ? "" : "s", text(list.moved).c_str(),
-      list.emptied.size() < list.wanted ? fmt::format(", no plan was found for {}", list.wanted) : "");
+      list.emptied.size() < list.wanted ? fmt::format(", but no plan was found for {}", list.wanted) : "");
 }
 
 }  // namespace carve::kubernetes::cli

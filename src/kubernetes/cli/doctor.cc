@@ -50,7 +50,8 @@ DoctorRow server(const Answer& answer) {
   if (!version) return {"API server", failed, version.error()};
   if (*version < oldest_server)
     return {"API server", failed,
-            fmt::format("Kubernetes {}: Carve needs {} or newer", version->text, oldest_server.text)};
+            fmt::format("Kubernetes {} is too old; Carve requires {} or newer", version->text,
+                        oldest_server.text)};
   return {"API server", deployed, "Kubernetes " + version->text};
 }
 

@@ -41,7 +41,7 @@ TEST(Doctor, reports_both_versions_if_the_server_is_too_old) {
   DoctorAnswers answers = healthy_answers();
   answers.version = std::string(R"({"major":"1","minor":"28+","gitVersion":"v1.28.3"})");
   EXPECT_EQ(row(answers, "API server").state, "Failed");
-  EXPECT_EQ(row(answers, "API server").reason, "Kubernetes 1.28.3: Carve needs 1.30 or newer");
+  EXPECT_EQ(row(answers, "API server").reason, "Kubernetes 1.28.3 is too old; Carve requires 1.30 or newer");
 }
 
 TEST(Doctor, reports_a_setting_that_the_webhook_does_not_follow) {

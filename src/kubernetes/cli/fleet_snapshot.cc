@@ -55,7 +55,7 @@ FleetSlice slice_of(const coordinator::ClusterPod& pod, const std::string& conta
 std::string obstacle(const ClusterView& view, const FleetSlice& slice) {
   const auto node = std::ranges::find_if(
       view.nodes, [&](const ViewNode& each) { return each.state && each.object.name == slice.node; });
-  if (node == view.nodes.end()) return fmt::format("node {} is not described", slice.node);
+  if (node == view.nodes.end()) return fmt::format("the devices of node {} are unknown", slice.node);
   for (const std::string& uuid : slice.devices)
     if (std::ranges::none_of(node->state->devices,
                              [&](const fleet::GpuDevice& device) { return text(device.uuid) == uuid; }))

@@ -76,7 +76,7 @@ Result<std::vector<Json>, std::string> values_at(const Json& from, std::string_v
       }
       path.remove_prefix(end + 1);
     } else {
-      return tl::unexpected(fmt::format("'{}': a path begins with '.'", whole));
+      return tl::unexpected(fmt::format("'{}' is not a path; begin it with '.'", whole));
     }
     found = std::move(next);
   }
@@ -103,7 +103,7 @@ class Printer {
       } else if (piece.text.starts_with('"')) {
         const auto literal = api::parse(piece.text);
         if (!literal || !literal->is_string())
-          return tl::unexpected(fmt::format("'{}' is not a text", piece.text));
+          return tl::unexpected(fmt::format("'{}' is not a string", piece.text));
         out += literal->get<std::string>();
       } else {
         const auto values = values_at(from, piece.text);
@@ -119,7 +119,8 @@ class Printer {
 
  private:
   Result<size_t, std::string> print_range(const Json& from, size_t at, unsigned level) {
-    if (level >= max_ranges) return tl::unexpected(fmt::format("at most {} nested ranges", max_ranges));
+    if (level >= max_ranges)
+      return tl::unexpected(fmt::format("ranges can be nested at most {} deep", max_ranges));
     const auto values = values_at(from, std::string_view(pieces_[at].text).substr(6));
     if (!values) return tl::unexpected(values.error());
     const std::string before = out;

@@ -79,7 +79,8 @@ Result<std::string, std::string> run_kubectl(const KubectlOptions& options, std:
   const int problem = posix_spawnp(&pid, "kubectl", &files, nullptr, pointers.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   if (problem != 0)
-    return tl::unexpected(fmt::format("kubectl cannot be started: {}; put it on PATH", strerror(problem)));
+    return tl::unexpected(
+        fmt::format("cannot start kubectl: {}; make sure that it is on PATH", strerror(problem)));
   out.write.reset();
   err.write.reset();
   std::string output, errors;

@@ -182,15 +182,16 @@ void add_output_options(CLI::App& verb, kubernetes::cli::VerbOptions& options, b
 void add_arguments(CLI::App& verb, const VerbRow& row, kubernetes::cli::VerbOptions& options) {
   if (row.takes == Takes::pod) {
     CLI::App* const one = verb.add_option_group("what");
-    one->add_option("pod", options.pod, "Pod: NAME or pod/NAME")->type_name("POD");
+    one->add_option("pod", options.pod, "Pod, as NAME or pod/NAME")->type_name("POD");
     one->add_option("-f,--file,--filename", options.file, "Manifests (YAML or JSON), or - for standard input")
         ->type_name("FILE")
         ->excludes(verb.get_option("--watch"));
     one->require_option(1);
   }
   if (row.takes == Takes::amounts) {
-    verb.add_option("pod", options.pod, "Pod: NAME or pod/NAME")->required()->type_name("POD");
-    verb.add_option("-c,--container", options.container, "The container [the only one with a slice]")
+    verb.add_option("pod", options.pod, "Pod, as NAME or pod/NAME")->required()->type_name("POD");
+    verb.add_option("-c,--container", options.container,
+                    "Container of the slice [the only container with a slice]")
         ->type_name("CONTAINER");
     verb.add_option("--memory", options.memory,
                     "Memory of the slice over all its devices, such as 6Gi or 6144Mi")
@@ -224,7 +225,7 @@ void add_verb(CLI::App& app, const VerbRow& row, kubernetes::cli::VerbOptions& o
                                         ->type_name("NAMESPACE");
     if (row.takes != Takes::pod && row.takes != Takes::amounts)
       verb->add_flag_callback(
-              "-A,--all-namespaces", [] {}, "All namespaces, as without -n")
+              "-A,--all-namespaces", [] {}, "All namespaces; this is the default")
           ->excludes(name_space);
   }
   if (row.takes != Takes::amounts && row.takes != Takes::installation)
@@ -252,8 +253,9 @@ int complete(CLI::App& app, const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Slices of GPUs in a Kubernetes cluster. On PATH it is also `kubectl carve`.",
-               "kubectl-carve");
+  CLI::App app(
+      "Inspect and change slices of GPUs in a Kubernetes cluster. If it is on PATH, `kubectl carve` runs it.",
+      "kubectl-carve");
   app.require_subcommand(1);
   app.set_version_flag("--version", CARVE_VERSION);
   int status = 0;
@@ -267,11 +269,12 @@ int main(int argc, char** argv) {
   verb->add_option("--memory-unit", options.unit, "Memory unit of aliyun.com/gpu-mem")
       ->check(CLI::IsMember({"1GiB", "128MiB"}))
       ->default_val("1GiB");
-  verb->add_option("-o,--output", options.form, "json or yaml")
+  verb->add_option("-o,--output", options.form, "Output format: json or yaml")
       ->check(CLI::IsMember({"json", "yaml"}))
       ->default_val("json");
-  verb->add_flag(dialects::allow_unknown_gpu_option, options.allows_unknown,
-                 "Accept GPU requests that Carve does not support, as carve-coordinator's option does");
+  verb->add_flag(
+      dialects::allow_unknown_gpu_option, options.allows_unknown,
+      "Accept GPU requests that Carve does not support, like the same option of carve-coordinator");
   verb->footer("  kubectl carve translate -f examples/statefulset.yaml --memory-unit 128MiB");
   verb->callback([&] { status = translate(options); });
   kubernetes::cli::VerbOptions verb_options;

@@ -16,10 +16,12 @@ Result<coordinator::ClusterPod, std::string> sliced_pod(std::string_view json) {
   if (!pod.problem.empty()) return tl::unexpected(fmt::format("pod {}: {}", pod.full_name(), pod.problem));
   if (pod.slices) return pod;
   return tl::unexpected(
-      pod.request ? fmt::format("pod {} is waiting for its slices; change the limits in its manifest, or run "
-                                "kubectl carve explain {}",
-                                pod.full_name(), pod.name)
-                  : fmt::format("pod {} has no slice", pod.full_name()));
+      pod.request
+          ? fmt::format(
+                "pod {} is waiting for its slices; change the limits in its manifest, or find out why with "
+                "'kubectl carve explain {}'",
+                pod.full_name(), pod.name)
+          : fmt::format("pod {} has no slice", pod.full_name()));
 }
 
 Result<std::string, std::string> chosen_container(const coordinator::ClusterPod& pod,

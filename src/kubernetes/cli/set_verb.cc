@@ -43,13 +43,13 @@ std::string unanswered(const VerbOptions& options, const ResizeProgress& progres
 int print_answer(const VerbOptions& options, const ResizedPod& pod, const kubernetes::PodSlices& now,
                  const std::vector<RefusalNote>& known) {
   if (now == pod.after) {
-    fmt::print("pod {}/{}: {}; scheduler and quotas still count the pod's limits\n", options.name_space,
+    fmt::print("pod {}/{}: {}; the scheduler and quotas still count the pod's limits\n", options.name_space,
                options.pod, coordinator::difference(pod.before, now));
     return 0;
   }
   const std::vector<RefusalNote> notes = refusals(options, known);
   return complain(notes.empty()
-                      ? fmt::format("pod {}/{} keeps its amounts; kubectl describe pod {} has the reason",
+                      ? fmt::format("pod {}/{} keeps its amounts; kubectl describe pod {} shows the reason",
                                     options.name_space, options.pod, options.pod)
                       : notes.back().note);
 }
@@ -70,7 +70,7 @@ int set_slice(const VerbOptions& given) {
   const auto pod = resized_pod(*object, {.container = options.container, .memory = options.memory});
   if (!pod) return complain(pod.error());
   if (pod->patch.empty()) {
-    fmt::print("pod {}/{} has these amounts\n", options.name_space, options.pod);
+    fmt::print("pod {}/{} already has these amounts\n", options.name_space, options.pod);
     return 0;
   }
   const std::vector<RefusalNote> known = refusals(options, {});

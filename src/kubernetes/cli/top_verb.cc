@@ -59,7 +59,7 @@ int show_top(const VerbOptions& options) {
           ? print_names(options, slice_table(list, options.form))
           : print(options, list, devices + table_text(slice_table(list, options.form), options.headings));
   for (const SilentNode& node : list.silent)
-    complain(fmt::format("node {} has not answered: {}", node.node, node.reason));
+    complain(fmt::format("no response from node {}: {}", node.node, node.reason));
   return list.silent.empty() ? status : failed_status;
 }
 

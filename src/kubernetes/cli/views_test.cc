@@ -82,7 +82,7 @@ TEST(Views, the_snapshot_contains_everything_that_can_be_read) {
   ClusterView without_node = two_nodes();
   without_node.nodes.erase(without_node.nodes.begin() + 1);
   EXPECT_TRUE(snapshot_of(without_node, left_out).held.empty());
-  EXPECT_THAT(left_out.back(), "slice a/p/c: node n1 is not described");
+  EXPECT_THAT(left_out.back(), "slice a/p/c: the devices of node n1 are unknown");
 }
 
 TEST(Views, nodes_show_their_usage_and_pending_changes) {
@@ -258,7 +258,7 @@ TEST(Views, a_plan_is_printed_but_not_carried_out) {
   ASSERT_EQ(plan.moves.size(), 1u);
   EXPECT_EQ(plan.moves[0].pod, "a/p0");
   EXPECT_THAT(plan.moves[0].to, ElementsAre("n0/1"));
-  EXPECT_EQ(summary(plan), "n0/0 would be empty after 1 move of 4 GiB in all; no slice was moved");
+  EXPECT_EQ(summary(plan), "n0/0 would be empty after 1 move of 4 GiB in total; no slice was moved");
   EXPECT_THAT(table_text(table_of(plan)), HasSubstr("a/p0  n0/0  n0/1  4 GiB"));
   EXPECT_EQ(summary(consolidation_of(*read_view(list_of({}), list_of({})), 1)),
             "no device can be emptied by moving slices");

@@ -50,7 +50,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
   static const std::vector<os::OptionRow<Options>> rows = os::with_usual_rows<Options>({
       {.name = "--kubeconfig",
        .value = "FILE",
-       .help = "file with server, CA and token or client certificate [the pod's service account]",
+       .help = "kubeconfig file with a token or client certificate [the pod's service account]",
        .store = os::keep<&Options::connection, &kubernetes::ConnectionOptions::kubeconfig>},
       {.name = "--apiserver",
        .value = "URL",
@@ -74,7 +74,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .store = set_lease},
       {.name = "--identity",
        .value = "HOST",
-       .help = "identity of that scheduler in the Lease, up to '_' [the host name]",
+       .help = "identity of the scheduler in the Lease, up to the '_' [the host name]",
        .store = os::keep<&Options::identity>},
       {.name = "--extender",
        .value = "HOST:PORT",

@@ -226,7 +226,7 @@ TEST(Coordinator, reports_a_ledger_that_differs_from_the_cache) {
   EXPECT_EQ(events[0]["regarding"]["kind"], "Node");
   EXPECT_THAT(
       events[0]["note"].get<std::string>(),
-      HasSubstr("of node n0: the cache grants 4 GiB of 22731 MiB, and the node's ledger differs: pod a/p, "
+      HasSubstr("of node n0: the cache grants 4 GiB of 22731 MiB, but the node's ledger differs: pod a/p, "
                 "container c: 6 GiB in the ledger, 4 GiB in the cache; pod a/gone, container c: 2 GiB in "
                 "the ledger, 0 B in the cache. The node refuses to start a container that exceeds the free "
                 "capacity in its ledger"));

@@ -208,7 +208,7 @@ void ResizeWriter::changed(const std::string& uid, const kubernetes::ObjectMeta&
                       .reason = "CarveSliceChanged",
                       .action = "ChangeSlice",
                       .message = difference(done.before, done.after) +
-                                 "; scheduler and quotas still count the pod's limits"});
+                                 "; the scheduler and quotas still count the pod's limits"});
 }
 
 // The response may be older or newer than the watch.

@@ -65,10 +65,10 @@ void ContainerReporter::report(const ContainerReport& container) {
   // process.
   if (mounts && !has_attach_directory(*mounts, container.slot)) {
     reported_.insert(container.key());
-    hooks_.not_mounted(container.holder,
-                       fmt::format("container {} runs without its slice: the runtime has not "
-                                   "acted on the CDI device {}={}",
-                                   container.holder.container, slot_resource, container.slot));
+    hooks_.not_mounted(
+        container.holder,
+        fmt::format("container {} runs without its slice: the runtime ignored the CDI device {}={}",
+                    container.holder.container, slot_resource, container.slot));
     return;
   }
   const auto done = agent_.add_container(container.slice, {.pid = *pid, .id = container.id});

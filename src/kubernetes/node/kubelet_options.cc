@@ -59,7 +59,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = os::keep<&Options::tls_key>},
     {.name = "--kubeconfig",
      .value = "FILE",
-     .help = "file with server, CA and token or client certificate [the pod's service account]",
+     .help = "kubeconfig file with a token or client certificate [the pod's service account]",
      .store = os::keep<&Options::api, &kubernetes::ConnectionOptions::kubeconfig>},
     {.name = "--apiserver",
      .value = "URL",
@@ -79,10 +79,11 @@ const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(
       "carve-kubelet",
       "carve-kubelet: the node's part of Carve on Kubernetes, next to the agent (carved --bookkeeper "
-      "kubernetes). It is kubelet's device plugin for carve.dev/slot, requests from the agent the slice of "
-      "each container "
-      "that starts, and describes the node's devices in the node's object.",
-      "SIGTERM and SIGINT end it; slices and containers keep running, but no container with a slice starts.\n"
+      "kubernetes). It is kubelet's device plugin for carve.dev/slot, requests a slice from the agent for "
+      "each "
+      "container that starts, and describes the node's devices in the Node object.",
+      "SIGTERM and SIGINT end it; slices and containers keep running, but until carve-kubelet\n"
+      "runs again, no container with a slice starts.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the reason is on "
       "stderr.\n"
       "  carve-kubelet --node-name n1 --kubeconfig /etc/kubernetes/carve.conf",

@@ -136,7 +136,7 @@ void NodePublisher::change_agent(const Result<LabelSettings, std::string>& desir
 
 void NodePublisher::change_refused(const std::string& refusal) {
   if (std::exchange(change_refusal_, refusal) == refusal) return;
-  os::log::warning("the agent refuses a setting: {}", refusal);
+  os::log::warning("the agent rejected a setting: {}", refusal);
   if (seen_)
     effects_.note({.about = about_node(),
                    .severity = Severity::warning,

@@ -13,9 +13,10 @@ namespace {
 using api::Json;
 
 http::Response refused(unsigned status) {
-  const char* const message = status == 401   ? "send the token of an account: Authorization: Bearer TOKEN"
-                              : status == 403 ? "the account is not allowed to get /metrics"
-                                              : "the API server does not respond";
+  const char* const message =
+      status == 401   ? "send the token of a service account in the header 'Authorization: Bearer TOKEN'"
+      : status == 403 ? "the account is not allowed to get /metrics"
+                      : "the API server does not respond";
   http::Response out{.status = status, .type = "text/plain", .content = std::string(message) + "\n"};
   if (status == 401) out.headers.push_back({"WWW-Authenticate", "Bearer"});
   return out;

@@ -97,7 +97,7 @@ class Reader {
   Outcome<Connection> read() {
     const std::string current = text(root_, "current-context");
     if (current.empty())
-      return refusal("current-context is missing; write 'kubectl config use-context NAME'");
+      return refusal("current-context is missing; set it with 'kubectl config use-context NAME'");
     const Json* context = named("contexts", "context", current);
     if (context == nullptr) return refusal("there is no context '{}'", os::shown(current));
     if (const std::string space = text(*context, "namespace"); !space.empty()) out_.name_space = space;
@@ -172,13 +172,14 @@ class Reader {
     if (has(cluster, "insecure-skip-tls-verify"))
       return refusal(
           "{} has insecure-skip-tls-verify, which would send the token to any server; "
-          "write certificate-authority with the server's CA",
+          "set certificate-authority to the server's CA instead",
           where);
     if (has(cluster, "proxy-url"))
       return refusal("{} has proxy-url, which is not supported; {}", where, other_ways);
     if (has(cluster, "tls-server-name"))
       return refusal(
-          "{} has tls-server-name, which is not supported; use a server name that is in its certificate",
+          "{} has tls-server-name, which is not supported; use a server address that is in the server's "
+          "certificate",
           where);
     auto server = checked_server(text(cluster, "server"), path_ + ": " + where + ": server");
     if (!server) return tl::unexpected(server.error());
@@ -295,7 +296,7 @@ Outcome<std::string> read_token(const std::string& path, const ConnectionSources
   if (token.empty()) return failure(FailureKind::invalid_argument, "the file {} contains no token", path);
   if (token.size() > max_credential_bytes || !std::ranges::all_of(token, is_printable))
     return failure(FailureKind::invalid_argument,
-                   "the file {} contains characters that are invalid in a token", path);
+                   "the token in {} is too long or contains invalid characters", path);
   return token;
 }
 
@@ -305,8 +306,8 @@ Outcome<Connection> read_kubeconfig(std::string_view text, const std::string& pa
   if (!documents)
     return failure(FailureKind::invalid_argument, "{}: {}", path, documents.error().front().message);
   if (documents->size() != 1)
-    return failure(FailureKind::invalid_argument, "{}: {} documents; a kubeconfig has one", path,
-                   documents->size());
+    return failure(FailureKind::invalid_argument, "{}: {} documents; a kubeconfig must have exactly one",
+                   path, documents->size());
   const auto root = api::parse(documents->front(), api::Decimals::as_texts);
   if (!root) return failure(FailureKind::invalid_argument, "{}: {}", path, root.error());
   return Reader(*root, path, sources).read();

@@ -139,7 +139,8 @@ TEST(Connection, missing_parts_are_reported) {
   EXPECT_THAT(read("current-context: a").error().message, HasSubstr("there is no context 'a'"));
   EXPECT_THAT(read("current-context: a\ncontexts: [{name: a, context: {cluster: c}}]").error().message,
               HasSubstr("there is no cluster 'c'"));
-  EXPECT_THAT(read("a: 1\n---\nb: 2").error().message, HasSubstr("2 documents; a kubeconfig has one"));
+  EXPECT_THAT(read("a: 1\n---\nb: 2").error().message,
+              HasSubstr("2 documents; a kubeconfig must have exactly one"));
 }
 
 TEST(Connection, uses_the_service_account_inside_a_pod) {
@@ -177,7 +178,7 @@ TEST(Connection, is_built_from_options) {
       {{.kubeconfig = "", .apiserver = "https://k:1", .ca_file = "/t", .token_file = ""},
        "--ca /t: there is no CERTIFICATE in PEM format"},
       {{.kubeconfig = "", .apiserver = "https://k:1", .ca_file = "", .token_file = "/bad"},
-       "the file /bad contains characters that are invalid in a token"},
+       "the token in /bad is too long or contains invalid characters"},
       {{.kubeconfig = "/none", .apiserver = "", .ca_file = "", .token_file = ""},
        "the file /none cannot be read"},
   };

@@ -190,7 +190,7 @@ TEST(Cache, whole_and_shared_slices_exclude_each_other) {
               ElementsAre(kubernetes::PlacedPart{device_uuid(0, 1), 22731_MiB, whole_device}));
   EXPECT_EQ(refusal(cache, pod_object("whole-2", request), "n0"), "shared");
   EXPECT_THAT(explain_waiting(cache, "uid-of-whole-2"),
-              HasSubstr("device 0: 1 slice on it, and the request is exclusive; "
+              HasSubstr("device 0: 1 slice on it, but the request is exclusive; "
                         "device 1: an exclusive slice holds the device"));
 }
 

@@ -66,7 +66,7 @@ std::vector<DeviceDrift> ledger_drift(const Cache& cache, const std::string& nam
 
 std::string text(const DeviceDrift& drift) {
   std::string out = fmt::format(
-      "device {} ({}) of node {}: the cache grants {} of {}, and the node's ledger differs: ", drift.device,
+      "device {} ({}) of node {}: the cache grants {} of {}, but the node's ledger differs: ", drift.device,
       text(drift.uuid), drift.node, text(drift.granted).c_str(), text(drift.usable).c_str());
   constexpr size_t max_named_rows = 4;  // An event note has at most 1 kB.
   for (size_t i = 0; i < std::min(drift.rows.size(), max_named_rows); ++i) {
@@ -74,7 +74,7 @@ std::string text(const DeviceDrift& drift) {
     out += fmt::format("{}{}: {} in the ledger, {} in the cache", i == 0 ? "" : "; ", row.holder,
                        text(row.ledger).c_str(), text(row.in_use).c_str());
     if (row.ledger_share != row.reserved_share)
-      out += fmt::format(", {} and {} of the compute", text(row.ledger_share).c_str(),
+      out += fmt::format(", compute {} and {}", text(row.ledger_share).c_str(),
                          text(row.reserved_share).c_str());
   }
   if (drift.rows.size() > max_named_rows)

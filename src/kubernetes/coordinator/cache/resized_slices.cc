@@ -17,10 +17,8 @@ Result<Bytes, std::string> divided(uint64_t memory, size_t devices) {
   if (devices == 1)
     return tl::unexpected(fmt::format(
         "{} bytes of memory requested; request whole MiB, such as 4Gi or 4096Mi, at least 1Mi", memory));
-  return tl::unexpected(
-      fmt::format("{} bytes of memory do not divide equally over {} devices; request a "
-                  "multiple of {}Mi",
-                  memory, devices, devices));
+  return tl::unexpected(fmt::format("{} bytes of memory for {} devices must be a positive multiple of {}Mi",
+                                    memory, devices, devices));
 }
 
 uint64_t total(const kubernetes::PlacedSlice& slice) {
@@ -59,12 +57,12 @@ Result<kubernetes::PodSlices, std::string> resized_slices(const kubernetes::PodS
     }
     if (slice->second.exclusive.value_or(false) || slice->second.parts.empty())
       return tl::unexpected(
-          fmt::format("container {} has whole devices, whose memory cannot change", container));
+          fmt::format("container {} has whole devices, whose memory cannot be changed", container));
     const Bytes before = slice->second.parts.front().memory;
     for (const kubernetes::PlacedPart& part : slice->second.parts)
       if (part.memory != before)
-        return tl::unexpected(
-            fmt::format("container {} has different amounts on its devices, which cannot change", container));
+        return tl::unexpected(fmt::format(
+            "container {} has different amounts on its devices, which cannot be changed", container));
     const auto memory = divided(amounts.memory, slice->second.parts.size());
     if (!memory) return tl::unexpected(fmt::format("container {}: {}", container, memory.error()));
     if (*memory == before) continue;
@@ -110,7 +108,7 @@ std::string difference(const kubernetes::PodSlices& before, const kubernetes::Po
   for (const auto& [container, slice] : after.containers) {
     const auto old = before.containers.find(container);
     if (old == before.containers.end() || total(old->second) == total(slice)) continue;
-    out += fmt::format("{}container {}: {} in place of {}", out.empty() ? "" : "; ", container,
+    out += fmt::format("{}container {}: {} instead of {}", out.empty() ? "" : "; ", container,
                        text(Bytes{total(slice)}).c_str(), text(Bytes{total(old->second)}).c_str());
   }
   return out;

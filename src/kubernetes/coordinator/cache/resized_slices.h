@@ -23,7 +23,7 @@ kubernetes::PodSlices changed_slices(const kubernetes::PodSlices&, const std::se
 // parts.
 kubernetes::PodSlices larger_of(const kubernetes::PodSlices& a, const kubernetes::PodSlices& b);
 
-// Returns "container c: 6 GiB in place of 4 GiB" for each container whose memory differs.
+// Returns "container c: 6 GiB instead of 4 GiB" for each container whose memory differs.
 std::string difference(const kubernetes::PodSlices& before, const kubernetes::PodSlices& after);
 
 }  // namespace carve::kubernetes::coordinator

@@ -35,9 +35,9 @@ Result<kubernetes::PodSlices, std::string> reserve_change(Cache& cache, const st
     return tl::unexpected(std::string("the pod has no slices yet; change the limits of its manifest"));
   if (pod->change) return tl::unexpected(std::string("an earlier change is still in progress"));
   if (is_changing(*pod->slices))
-    return tl::unexpected(
-        fmt::format("node {} has not carried out the last change of the pod's slices yet; try again later",
-                    pod->slices->node));
+    return tl::unexpected(fmt::format(
+        "node {} has not carried out the previous change of the pod's slices yet; try again later",
+        pod->slices->node));
   auto resized = resized_slices(*pod->slices, resize);
   if (!resized) return resized;
   const CachedNode& node = *cache.find_node(pod->slices->node);
@@ -57,7 +57,7 @@ Result<kubernetes::PodSlices, std::string> reserve_change(Cache& cache, const st
     const Bytes left = minus(usable, std::min(usable, others));
     if (next[i] <= left) continue;
     return tl::unexpected(fmt::format(
-        "device {} of node {}: {} requested, and {} of {} are granted to other containers; at most {} fits{}",
+        "device {} of node {}: {} requested, but {} of {} are granted to other containers; at most {} fits{}",
         i, node.name, text(next[i]).c_str(), text(others).c_str(), text(usable).c_str(), text(left).c_str(),
         std::ranges::count_if(next, [](Bytes bytes) { return bytes.count != 0; }) > 1 ? " on each device"
                                                                                       : ""));

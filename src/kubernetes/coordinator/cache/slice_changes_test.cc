@@ -50,14 +50,14 @@ TEST(Changes, a_resize_is_divided_over_the_devices_of_the_slice) {
   EXPECT_EQ(more->containers.at("c").units, 8u) << "units change once the node has carried out the change";
   EXPECT_EQ(changed_slices(*more, {}).containers.at("c").units, 10u);
   EXPECT_EQ(changed_slices(*more, {"c"}), slices);
-  EXPECT_EQ(difference(slices, *more), "container c: 10 GiB in place of 8 GiB");
+  EXPECT_EQ(difference(slices, *more), "container c: 10 GiB instead of 8 GiB");
   EXPECT_FALSE(changed_slices(*resized_slices(slices, resize_of(10242_MiB)), {}).containers.at("c").units)
       << "not a whole number of units";
   EXPECT_EQ(*resized_slices(slices, resize_of(8_GiB)), slices);
   EXPECT_EQ(larger_of(slices, *more).containers.at("c").parts, more->containers.at("c").parts);
   EXPECT_EQ(larger_of(*more, slices), *more);
   const std::pair<kubernetes::PodResize, const char*> refused[] = {
-      {resize_of({}), "container c: 0 bytes of memory do not divide equally over 2 devices"},
+      {resize_of({}), "container c: 0 bytes of memory for 2 devices must be a positive"},
       {resize_of(10241_MiB), "request a multiple of 2Mi"},
       {resize_of({UINT64_MAX}), "at most 1024 TiB"},
       {resize_of(4_GiB, "x"), "container x has no slice; use one of c, uneven, whole"},
@@ -87,7 +87,7 @@ TEST(Changes, keep_the_larger_amount_reserved_until_the_outcome_is_known) {
   s.cache.set_pod(bound(s.pod, *grown));
   EXPECT_EQ(s.reserved_now(), 18_GiB);
   EXPECT_THAT(reserve_change(s.cache, s.pod.uid, resize_of(9_GiB)).error(),
-              HasSubstr("node n0 has not carried out the last change"));
+              HasSubstr("node n0 has not carried out the previous change"));
   s.cache.set_pod(settled(*grown));
   const auto shrunk = reserve_change(s.cache, s.pod.uid, resize_of(2_GiB));
   EXPECT_EQ(s.reserved_now(), 18_GiB) << "memory is freed only when the change is written";
@@ -109,7 +109,7 @@ TEST(Changes, report_a_device_without_room) {
   ASSERT_FALSE(full);
   EXPECT_EQ(
       full.error(),
-      "device 0 of node n0: 16 GiB requested, and 10 GiB of 22731 MiB are granted to other containers; at "
+      "device 0 of node n0: 16 GiB requested, but 10 GiB of 22731 MiB are granted to other containers; at "
       "most 12491 MiB fits");
   EXPECT_EQ(s.reserved_now(), 14_GiB);
   EXPECT_TRUE(reserve_change(s.cache, s.pod.uid, resize_of(12491_MiB)));
@@ -129,7 +129,7 @@ TEST(Changes, count_the_other_containers_of_the_pod) {
   slices.containers["a"].parts = slices.containers["b"].parts = {{device_uuid(0, 0), 1_GiB, {}}};
   cache.set_pod(bound(pod_object("p", 1_GiB), slices));
   EXPECT_EQ(reserve_change(cache, "uid-of-p", resize_of(64_GiB, "a")).error(),
-            "device 0 of node n0: 64 GiB requested, and 1 GiB of 22731 MiB are granted to other containers; "
+            "device 0 of node n0: 64 GiB requested, but 1 GiB of 22731 MiB are granted to other containers; "
             "at most 21707 MiB fits");
   EXPECT_TRUE(reserve_change(cache, "uid-of-p", resize_of(21707_MiB, "a")));
 }

@@ -123,7 +123,7 @@ Result<BindQuestion, std::string> read_bind_question(std::string_view json) {
   if (!reader.read(json)) return tl::unexpected(reader.problem());
   const BindQuestion& out = reader.out;
   if (out.pod.empty() || out.name_space.empty() || out.uid.empty() || out.node.empty())
-    return tl::unexpected(std::string("the request has no pod, namespace, uid or node"));
+    return tl::unexpected(std::string("the request must have a pod, a namespace, a uid and a node"));
   return std::move(reader.out);
 }
 

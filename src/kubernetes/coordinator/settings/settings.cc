@@ -109,7 +109,8 @@ class SettingsReader {
   }
   std::vector<std::string> names(const std::string& key, const std::string& value) {
     auto out = words_of(value);
-    if (out.size() > max_listed_words) refuse(key, value, fmt::format("at most {} names", max_listed_words));
+    if (out.size() > max_listed_words)
+      refuse(key, value, fmt::format("must have at most {} names", max_listed_words));
     for (const std::string& name : out)
       if (name.size() > max_word_bytes ||
           name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != name.npos)

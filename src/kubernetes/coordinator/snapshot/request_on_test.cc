@@ -59,7 +59,7 @@ TEST(RequestOn, an_ack_request_for_only_memory_avoids_nodes_that_promise_compute
 TEST(RequestOn, a_node_with_another_policy_is_rejected) {
   const Amounts asked{.memory_bytes = 2ull << 30, .share_bp = 3000, .policy = Policy::native_burst_share};
   EXPECT_EQ(isolation_on(asked, default_kind),
-            "it needs policy native-burst-share, and the node's effective policy is fixed-share");
+            "it needs policy native-burst-share, but the node's effective policy is fixed-share");
   EXPECT_EQ(isolation_on(asked, {.policy = Policy::native_burst_share}), "memory+compute");
 }
 

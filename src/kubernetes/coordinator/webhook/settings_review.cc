@@ -9,11 +9,11 @@ namespace carve::kubernetes::coordinator {
 namespace {
 
 constexpr const char* plain_nvidia_warning =
-    "plainNvidiaGpu whole: pods with only nvidia.com/gpu reach the webhook with overlay plain-nvidia-gpu";
+    "plainNvidiaGpu whole: to reach the webhook, pods with only nvidia.com/gpu need overlay plain-nvidia-gpu";
 
 constexpr const char* own_scheduler = "carve-scheduler";
 constexpr const char* not_beside =
-    "schedulers default-scheduler: it does not call this coordinator, so pods with slices would stay without "
+    "schedulers: default-scheduler does not call this coordinator, so pods with slices would stay without "
     "devices; leave it out, or run the coordinator next to the cluster's scheduler (--lease "
     "kube-system/kube-scheduler)";
 
@@ -50,9 +50,10 @@ Result<std::string, std::string> review_settings(std::string_view json, const Po
   for (const std::string& name : after->schedulers)
     if (name != own_scheduler && name != dialects::default_scheduler &&
         !(before && has_scheduler(*before, name)))
-      warnings.push_back(fmt::format(
-          "schedulers {}: its pods wait unless a profile of this name uses carve-coordinator as extender",
-          name));
+      warnings.push_back(
+          fmt::format("schedulers: pods of {} wait unless a scheduler profile of this name uses "
+                      "carve-coordinator as extender",
+                      name));
   if (after->plain_nvidia_is_whole && !(before && before->plain_nvidia_is_whole))
     warnings.emplace_back(plain_nvidia_warning);
   return accept(review->uid, review->object, review->object, warnings);

@@ -56,7 +56,7 @@ TEST(SettingsReview, rejects_a_scheduler_that_does_not_call_this_coordinator) {
   EXPECT_EQ(response_to(both, settings({}), {}, SchedulerBeside::of_cluster)["allowed"], true);
   const Json other = settings({{"schedulers", "carve-scheduler, batch"}});
   EXPECT_THAT(response_to(other, settings({}))["warnings"][0].get<std::string>(),
-              HasSubstr("schedulers batch: its pods wait unless"));
+              HasSubstr("schedulers: pods of batch wait unless"));
   EXPECT_FALSE(response_to(other, other).contains("warnings"));
 }
 

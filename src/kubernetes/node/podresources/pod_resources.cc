@@ -31,8 +31,8 @@ class Lister final : public PodResources {
     v1::ListPodResourcesResponse answer;
     const grpc::Status status = stub_->List(&context, {}, &answer);
     if (!status.ok())
-      return tl::unexpected(
-          fmt::format("kubelet's pod resources at {}: {}", socket_, status.error_message().substr(0, 300)));
+      return tl::unexpected(fmt::format("cannot read kubelet's pod resources at {}: {}", socket_,
+                                        status.error_message().substr(0, 300)));
     std::vector<ContainerDevices> out;
     for (const v1::PodResources& pod : answer.pod_resources())
       for (const v1::ContainerResources& container : pod.containers())

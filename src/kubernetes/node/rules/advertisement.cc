@@ -96,7 +96,8 @@ std::optional<Condition> obstacle(const AdvertisementInput& in) {
                                  bookkeeper_label));
   if (in.agent->node.bookkeeper != Bookkeeper::kubernetes)
     return not_ready("OtherBookkeeper",
-                     "the agent manages the slices of this node; start carved with --bookkeeper kubernetes");
+                     "the agent, not Kubernetes, manages the slices of this node; start carved with "
+                     "--bookkeeper kubernetes");
   if (in.has_other_plugin)
     return not_ready(
         "CarveOtherPlugin",

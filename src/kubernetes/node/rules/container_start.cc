@@ -68,8 +68,8 @@ std::string trouble_of(const kubernetes::PlacedSlice& placed, const std::map<Uui
     const auto device = devices.find(part.device);
     if (device == devices.end()) return fmt::format("this node has no device {}", text(part.device));
     if (part.memory > device->second)
-      return fmt::format("{} of device {}, which has {} usable", text(part.memory), text(part.device),
-                         text(device->second));
+      return fmt::format("it has {} of device {}, which has only {} usable", text(part.memory),
+                         text(part.device), text(device->second));
   }
   return "";
 }
@@ -84,7 +84,7 @@ StartDecision decide_one(const StartContext& context, const StartCandidate& cand
   const auto slices = kubernetes::read_slices(annotation->second);
   if (!slices) return undecided(Kind::refuse, "pod {}: {}", pod.full_name(), slices.error());
   if (slices->node != context.node || pod.node != context.node)
-    return undecided(Kind::refuse, "pod {} was placed on node {}, and this is node {}", pod.full_name(),
+    return undecided(Kind::refuse, "pod {} was placed on node {}, but this is node {}", pod.full_name(),
                      (slices->node != context.node ? slices->node : pod.node).substr(0, 253), context.node);
   const auto placed = slices->containers.find(candidate.container.container);
   if (placed == slices->containers.end())
@@ -118,7 +118,7 @@ StartDecision decide_start(const StartContext& context, std::span<const StartCan
                      "slot {} belongs to pod {}, which is not on this node according to the API server",
                      text(context.slot), candidates.front().container.text());
   if (left.size() > 1)
-    return undecided(Kind::retry, "kubelet reports slot {} for pod {} and for pod {}", text(context.slot),
+    return undecided(Kind::retry, "kubelet reports slot {} for both pod {} and pod {}", text(context.slot),
                      left[0].container.text(), left[1].container.text());
   StartDecision out = decide_one(context, left.front());
   out.pod = holder_of(left.front());
