@@ -130,7 +130,7 @@ TEST(Client, rejects_a_server_of_another_user_before_sending_anything) {
   EXPECT_EQ(refused.error().type, "carve:untrusted-server");
   EXPECT_EQ(refused.error().detail, "the agent at " + path +
                                         " is a process of uid 4242, which is neither root nor this user; "
-                                        "CARVE_TRUSTED_UIDS=4242 trusts it");
+                                        "set CARVE_TRUSTED_UIDS=4242 to trust it");
   EXPECT_FALSE(Client(path, {.server = Server::controller}).get<api::Version>("/v1/version"));
   EXPECT_EQ(Client(path).watch("/s", "", [](const StreamEvent&) {}).problem.type, "carve:untrusted-server");
   setenv("CARVE_TRUSTED_UIDS", "4242", 1);

@@ -121,7 +121,7 @@ TEST(ControllerOptions, are_rejected_with_one_line_that_has_the_option_the_value
       {{"--account-quota", "0"}, "--account-quota '0' must be from 1% to 100%"},
       {{"--account-quota", "half"}, "--account-quota 'half' must be from 1% to 100%"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
-      {{"--state", "a", "--state", "b"}, "--state 'b': an earlier --state is 'a'; give it only once"},
+      {{"--state", "a", "--state", "b"}, "--state 'b': --state is already set to 'a'; give it only once"},
   };
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);

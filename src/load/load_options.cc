@@ -25,30 +25,31 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       CLI::AsNumberWithUnit(std::map<std::string, double>{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}},
                             CLI::AsNumberWithUnit::Options(CLI::AsNumberWithUnit::CASE_SENSITIVE |
                                                            CLI::AsNumberWithUnit::UNIT_REQUIRED)));
-  app.add_option("--allocate", o.allocate, "Bytes to allocate per process and device: 3GiB, 512MiB")
+  app.add_option("--allocate", o.allocate, "Bytes to allocate per process and device, such as 3GiB")
       ->transform(bytes)
       ->type_name("SIZE");
   app.add_option("--chunk", o.chunk, "Size of each allocation")->transform(bytes)->type_name("SIZE");
-  app.add_option("--smallest", o.smallest, "Smallest allocation that --pattern fill tries (512B)")
+  app.add_option("--smallest", o.smallest, "Smallest allocation that --pattern fill tries [512B]")
       ->transform(bytes)
       ->type_name("SIZE");
   app.add_option("--pattern", o.pattern,
-                 "once: allocate and keep; churn: allocate and free for --seconds; fill: smaller and smaller "
-                 "allocations until no memory is free")
+                 "How to allocate: once (the memory is kept), churn (allocate and free for --seconds) or "
+                 "fill (smaller "
+                 "and smaller allocations until no memory is free)")
       ->transform(one_of(std::map<std::string, Pattern>{
           {"once", Pattern::once}, {"churn", Pattern::churn}, {"fill", Pattern::fill}}))
       ->type_name("");
-  app.add_option("--kind", o.kind, "device, managed or pitched memory")
+  app.add_option("--kind", o.kind, "Kind of memory: device, managed or pitched")
       ->transform(one_of(std::map<std::string, Kind>{
           {"device", Kind::device}, {"managed", Kind::managed}, {"pitched", Kind::pitched}}))
       ->type_name("");
   app.add_flag("--no-touch{false}", o.touch, "Skip writing and verifying the memory");
-  app.add_option("--kernels", plain["kernels"], "Launch kernels of this length: 20us, 5ms")
+  app.add_option("--kernels", plain["kernels"], "Launch kernels of this duration, such as 20us or 5ms")
       ->transform(time)
       ->type_name("DURATION");
-  app.add_option("--grid", o.grid, "Blocks per kernel (1024)");
+  app.add_option("--grid", o.grid, "Blocks per kernel [1024]");
   app.add_option("--block", o.block, "Threads per block")->check(CLI::Range(1, 1024))->capture_default_str();
-  app.add_option("--launch", o.launch, "plain, extended (cuLaunchKernelEx) or cooperative")
+  app.add_option("--launch", o.launch, "Kind of launch: plain, extended (cuLaunchKernelEx) or cooperative")
       ->transform(one_of(std::map<std::string, Launch>{
           {"plain", Launch::plain}, {"extended", Launch::extended}, {"cooperative", Launch::cooperative}}))
       ->type_name("");
@@ -58,17 +59,17 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--request", o.request_rate,
-                 "Requests per second that arrive at random; p50 and p99 count from the arrival")
+                 "Mean rate of random arrivals per second; p50 and p99 are measured from the arrival")
       ->type_name("RATE");
   app.add_option("--copy", o.copy, "Bytes to copy to the device before each kernel, and back after it")
       ->transform(bytes)
       ->type_name("SIZE");
-  app.add_option("--seconds", o.seconds, "Duration of kernels, churn or idle memory (1 with --kernels)")
+  app.add_option("--seconds", o.seconds, "Duration of kernels, churn or idle memory [1 with --kernels]")
       ->check(CLI::Range(0.0, 86400.0));
   app.add_option("--processes", o.processes, "Number of processes that do all of this at the same time")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  app.add_option("--device", o.device, "Device number, or all for all visible devices (0)")
+  app.add_option("--device", o.device, "Device number, or all for all visible devices [0]")
       ->transform(CLI::Transformer(std::map<std::string, int>{{"all", all_devices}}).description(""))
       ->check(quiet(CLI::Range(all_devices, 1023)))
       ->type_name("N|all");
@@ -88,7 +89,7 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
   app.set_version_flag("--version", "carve-load " CARVE_VERSION);
   add_options(app, options, plain);
   app.footer(
-      "Prints one JSON object. Exit status 0; 1 if the driver refused a call; 2 for a wrong command "
+      "Prints one JSON object. Exit status: 0 success, 1 the driver refused a call, 2 wrong command "
       "line.\n"
       "  carve-load --allocate 3GiB\n"
       "  carve-load --kernels 200us --seconds 5 --no-sync --streams 4");
@@ -100,9 +101,9 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
     return 2;
   }
   if (options.pattern != Pattern::once && options.allocate == 0) {
-    fmt::print(
-        stderr,
-        "carve-load: --pattern churn and fill need --allocate SIZE, the most that is held at any time\n");
+    fmt::print(stderr,
+               "carve-load: --pattern churn and fill require --allocate SIZE, the maximum that is held at "
+               "any time\n");
     return 2;
   }
   if (app.count("--kernels") != 0) options.kernel_ns = static_cast<uint64_t>(plain["kernels"]);

@@ -112,7 +112,7 @@ TEST(Options, of_a_hostile_command_line_are_rejected_with_one_line) {
       {{"--sim", "a10x1", "--state"}, "--state needs a value"},
       {{"--policy-per-slice="}, "--policy-per-slice takes no value"},
       {{"--policy-per-slice=no"}, "--policy-per-slice takes no value; remove '=no'"},
-      {{"--state", "a", "--state=b"}, "--state 'b': an earlier --state is 'a'; give it only once"},
+      {{"--state", "a", "--state=b"}, "--state 'b': --state is already set to 'a'; give it only once"},
       {{"--strategy=spread", "--strategy=binpack"}, "an earlier --strategy is 'spread'"},
       {{"--reserve", "99999999999999999999GiB"}, "--reserve '99999999999999999999GiB'"},
       {{"--metrics-listen", "127.0.0.1:99999999999999999999"}, "an address and a port"},

@@ -45,7 +45,7 @@ Outcome<void> check(const CommandLine& line, const OptionForm& form, const std::
     return failure(FailureKind::invalid_argument, "{} '{}' has a control character; use printable characters",
                    form.name, shown(value));
   if (!form.repeatable && value != first)
-    return failure(FailureKind::invalid_argument, "{} '{}': an earlier {} is '{}'; give it only once",
+    return failure(FailureKind::invalid_argument, "{} '{}': {} is already set to '{}'; give it only once",
                    form.name, shown(value), form.name, shown(first));
   if (!form.words.empty()) return known_word(form.name, value, form.noun, form.words);
   return {};

@@ -39,7 +39,7 @@ std::vector<OptionRow<Options>> with_usual_rows(std::vector<OptionRow<Options>> 
       {.name = "--version", .help = "the version", .store = enter<Mode::version>},
       {.name = "--completion",
        .value = "SHELL",
-       .help = "completion of these options for a shell: bash; try:\n"
+       .help = "print a completion script for a shell (bash); try:\n"
                "source <(PROGRAM --completion bash)",
        .store = enter<Mode::completion>,
        .words = {"bash"},

@@ -70,7 +70,7 @@ std::optional<uint32_t> untrusted_server(int socket, const char* service_user) {
 
 std::string distrust_message(uint32_t uid) {
   const std::string name = user_name(uid);
-  return fmt::format("uid {}{}, which is neither root nor this user; {}={} trusts it", uid,
+  return fmt::format("uid {}{}, which is neither root nor this user; set {}={} to trust it", uid,
                      name == std::to_string(uid) ? "" : " (" + name + ")", trusted_uids_variable, uid);
 }
 

@@ -38,7 +38,7 @@ bool is_trusted(const ServerCredentials&, const ClientUids&);
 // process trusts it. `service_user` is the name of an additional trusted user, or null.
 std::optional<uint32_t> untrusted_server(int socket, const char* service_user = nullptr);
 
-// Returns "uid 1000 (ada), which is neither root nor this user; CARVE_TRUSTED_UIDS=1000 trusts it".
+// Returns "uid 1000 (ada), which is neither root nor this user; set CARVE_TRUSTED_UIDS=1000 to trust it".
 std::string distrust_message(uint32_t uid);
 
 }  // namespace carve::os

@@ -60,7 +60,7 @@ TEST(ServerIdentity, trusts_a_socket_that_is_served_by_this_process) {
 
 TEST(ServerIdentity, message_names_the_variable_that_trusts_the_server) {
   EXPECT_EQ(distrust_message(4242),
-            "uid 4242, which is neither root nor this user; CARVE_TRUSTED_UIDS=4242 trusts it");
+            "uid 4242, which is neither root nor this user; set CARVE_TRUSTED_UIDS=4242 to trust it");
 }
 
 }  // namespace

@@ -279,7 +279,8 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
     }
     answer.summary = shape.parts.empty() ? summarised(answer.verdicts, request)
                                          : parts_summary(devices, states, shape, request);
-    if (needs_one_size(shape)) answer.summary += "; a percentage needs devices of one size";
+    if (needs_one_size(shape))
+      answer.summary += "; a percentage requires devices with the same amount of memory";
     answer.reasons = answer.summary;
     if (const std::string advice = explain(engine.fleet(), shape).advice; !advice.empty())
       answer.summary += "; " + advice;

@@ -89,7 +89,7 @@ TEST(Place, lets_a_percentage_wait_for_devices_of_one_size) {
   const Answer answer = place(full, asking_part(8000, 2), Strategy::binpack);
   EXPECT_FALSE(answer.placement);
   EXPECT_FALSE(answer.is_lasting);
-  EXPECT_THAT(answer.summary, HasSubstr("a percentage needs devices of one size"));
+  EXPECT_THAT(answer.summary, HasSubstr("a percentage requires devices with the same amount of memory"));
 }
 
 TEST(Place, checks_parts_that_were_placed_elsewhere_without_moving_them) {
@@ -194,7 +194,7 @@ TEST(Place, gives_the_reason_of_each_rule) {
       {"11 GiB needed, 10 GiB usable", [](DeviceSnapshot&, Request& r) { r.memory = PerDevice{11_GiB}; }},
       {"that one context takes", [](DeviceSnapshot& c, Request&) { c.context = 5_GiB; }},
       {"an exclusive slice holds", [](DeviceSnapshot& c, Request&) { c.exclusive = true; }},
-      {"2 slices on it, and the request is exclusive",
+      {"2 slices on it, but the request is exclusive",
        [](DeviceSnapshot& c, Request& r) { c.slices = 2, r.exclusive = true, r.memory = {}; }},
       {"16 isolated slices", [](DeviceSnapshot& c, Request&) { c.isolated = 16; }},
       {"4 GiB needed, 3 GiB free", [](DeviceSnapshot& c, Request&) { c.free = 3_GiB; }},

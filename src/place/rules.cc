@@ -29,7 +29,7 @@ constexpr NodeRule of_node[] = {
      },
      "other policy",
      [](const Fleet&, const NodeState& n, const RequestShape& a) {
-       return fmt::format("the request needs policy {}, and the node's effective policy is {}",
+       return fmt::format("the request needs policy {}, but the node's effective policy is {}",
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(n.policy)));
      }},
@@ -41,7 +41,7 @@ constexpr NodeRule of_node[] = {
      }},
     {[](const NodeState& n, const RequestShape& a) { return a.devices <= n.devices; }, "too few devices",
      [](const Fleet&, const NodeState& n, const RequestShape& a) {
-       return fmt::format("{} devices needed, the node has {}", a.devices, n.devices);
+       return fmt::format("{} devices needed, but the node has {}", a.devices, n.devices);
      }},
     {[](const NodeState& n, const RequestShape& a) { return a.cpu_milli <= n.cpu_free; }, "cpu",
      [](const Fleet&, const NodeState& n, const RequestShape& a) {
@@ -80,7 +80,7 @@ constexpr DeviceRule of_device[] = {
      },
      "policy",
      [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
-       return fmt::format("the request needs policy {}, and the device's effective policy is {}",
+       return fmt::format("the request needs policy {}, but the device's effective policy is {}",
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(c.policy)));
      }},
@@ -113,7 +113,7 @@ constexpr DeviceRule of_device[] = {
     {[](const DeviceState& c, uint32_t, const RequestShape& a) { return !a.exclusive || c.slices == 0; },
      "shared",
      [](const DeviceState& c, const RequestShape&, const DeviceText&) {
-       return fmt::format("{} slice{} on it, and the request is exclusive", c.slices,
+       return fmt::format("{} slice{} on it, but the request is exclusive", c.slices,
                           c.slices == 1 ? "" : "s");
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) { return !a.best_effort || !c.shared_out; },

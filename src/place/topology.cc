@@ -77,8 +77,8 @@ Outcome<Topology> Topology::of(unsigned devices, std::span<const Wire> wires) {
         if (pcie(a, b) && pcie(a, by) && pcie(by, b) &&
             out.link(a, b) < std::min(out.link(a, by), out.link(by, b)))
           return failure(FailureKind::invalid_argument,
-                         "topology: devices {} and {} share {} with device {}, and {} with each other", a, b,
-                         text(std::min(out.link(a, by), out.link(by, b))), by, text(out.link(a, b)));
+                         "topology: devices {} and {} share {} with device {}, but only {} with each other",
+                         a, b, text(std::min(out.link(a, by), out.link(by, b))), by, text(out.link(a, b)));
   return out;
 }
 

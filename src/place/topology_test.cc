@@ -114,7 +114,7 @@ TEST(Topology, requires_devices_that_share_a_switch_with_a_third_to_share_it_wit
             "topology: devices 0 and 2 share a PCIe switch with device 1, and the sockets' interconnect with "
             "each other");
   EXPECT_THAT(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::numa}}),
-              HasSubstr("and a NUMA node with each other"));
+              HasSubstr("but only a NUMA node with each other"));
   // NVLink can connect any devices, and an unknown pair contradicts no row.
   EXPECT_EQ(of({{0, 1, Link::nvlink}, {1, 2, Link::nvlink}, {0, 2, Link::socket}}), "accepted");
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}}), "accepted");
@@ -152,7 +152,7 @@ TEST(Topology, is_rejected_with_line_and_column_if_the_matrix_contradicts_itself
     const char* message;
   } rows[] = {
       {" GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n",
-       "line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the opposite direction over a "
+       "line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, but the opposite direction over a "
        "PCIe switch"},
       {" GPU0 GPU1\nGPU0 X PIX\nGPU7 PIX X\n", "line 3: GPU7 is not in the heading"},
       {" GPU0 GPU1 GPU2\n", "line 1: column GPU2: the node has 2 devices"},

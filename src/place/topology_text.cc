@@ -97,7 +97,7 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
                         column, word.substr(0, 20)));
       for (const Wire& w : wires)
         if (w.from == column && w.to == device && w.link != *link)
-          return wrong(fmt::format("column GPU{}: GPU{} to GPU{} over {}, and the opposite direction over {}",
+          return wrong(fmt::format("column GPU{}: GPU{} to GPU{} over {}, but the opposite direction over {}",
                                    column, device, column, text(*link), text(w.link)));
       wires.push_back({device, column, *link});
     }

@@ -242,7 +242,7 @@ class JobRendering {
   }
 
   void warn_of_the_rest() {
-    warnings_.push_back(fmt::format("the image is unknown; replace {} with it", image_word));
+    warnings_.push_back(fmt::format("the image is unknown; replace {} with its name", image_word));
     if (spec_.engine.value() == JobEngine::spark)
       for (const auto& [field, value] :
            {std::pair{"deadlineSeconds", spec_.deadline_seconds}, {"retries", spec_.retries}})
@@ -251,7 +251,7 @@ class JobRendering {
               fmt::format("spec.{} {} is not rendered; spark-submit has no such limit", field, value));
     if (spec_.priority != 0) warnings_.emplace_back("spec.priority is not rendered; use a PriorityClass");
     if (!metadata_.account.empty())
-      warnings_.emplace_back("metadata.account is not rendered; the namespace pays");
+      warnings_.emplace_back("metadata.account is not rendered; usage is billed to the namespace");
     warnings_.push_back(fmt::format("queue {} is not rendered; use Kueue or a ResourceQuota", spec_.queue));
   }
 

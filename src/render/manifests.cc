@@ -154,9 +154,10 @@ class Rendering {
   void render_isolation(const Amounts& terms) {
     if (!terms.isolation) return;
     if (terms.has_share() && *terms.isolation != Isolation::memory_and_compute)
-      errors_.add("spec.gpu.isolation", std::string(text(*terms.isolation)),
-                  "a share of compute implies isolation {} in Kubernetes; leave one of them out",
-                  text(Isolation::memory_and_compute));
+      errors_.add(
+          "spec.gpu.isolation", std::string(text(*terms.isolation)),
+          "a share of compute implies isolation {} in Kubernetes; leave out the share or the isolation",
+          text(Isolation::memory_and_compute));
     else
       annotations_[dialects::keys::isolation] = text(*terms.isolation);
   }
@@ -183,7 +184,7 @@ class Rendering {
   void render_part(const Amounts& terms) {
     limits_[dialects::keys::nvidia_gpu] = terms.devices;
     if (*terms.memory_bp % hundred_percent != 0)
-      errors_.add("spec.gpu.memory", spec_.gpu->memory, "{} is not a whole percent, which {} counts",
+      errors_.add("spec.gpu.memory", spec_.gpu->memory, "{} is not a whole percentage, which {} requires",
                   objects::typed(spec_.gpu->memory), dialects::keys::hami_part);
     limits_[dialects::keys::hami_part] = *terms.memory_bp / hundred_percent;
     if (terms.share_bp)
@@ -198,18 +199,18 @@ class Rendering {
     if (!terms.share_bp) return;
     const auto percent = whole_percent(*terms.share_bp, dialects::keys::ack_core);
     if (percent && *percent % step != 0)
-      errors_.add("spec.gpu.share", spec_.gpu->share, "{} is not in steps of {} %, which {} counts",
+      errors_.add("spec.gpu.share", spec_.gpu->share, "{} is not a multiple of {} %, which {} requires",
                   objects::typed(spec_.gpu->share), step, dialects::keys::ack_core);
     else if (terms.devices > 1)
       errors_.add("spec.gpu.share", spec_.gpu->share,
-                  "devices with memory in units have no share in Kubernetes; request the memory in GiB");
+                  "a share on several devices requires memory in GiB in Kubernetes, not in units");
     else if (percent)
       limits_[dialects::keys::ack_core] = *percent;
   }
 
   std::optional<uint64_t> whole_percent(uint64_t basis_points, const char* key) {
     if (basis_points % hundred_percent == 0) return basis_points / hundred_percent;
-    errors_.add("spec.gpu.share", spec_.gpu->share, "{} is not a whole percent, which {} counts",
+    errors_.add("spec.gpu.share", spec_.gpu->share, "{} is not a whole percentage, which {} requires",
                 objects::typed(spec_.gpu->share), key);
     return std::nullopt;
   }
@@ -219,7 +220,7 @@ class Rendering {
         {spec_.run.image.empty(), "spec.run.image is missing, but Kubernetes runs only containers; add one"},
         {!spec_.pool.empty(), "spec.pool is not rendered; choose nodes with a nodeSelector"},
         {spec_.autoscale.has_value(), "spec.autoscale is not rendered; use a HorizontalPodAutoscaler"},
-        {!metadata_.account.empty(), "metadata.account is not rendered; the namespace pays"}};
+        {!metadata_.account.empty(), "metadata.account is not rendered; usage is billed to the namespace"}};
     for (const auto& [is_there, message] : rows)
       if (is_there) warnings_.emplace_back(message);
   }

@@ -135,9 +135,9 @@ TEST(Render, rejects_amounts_that_kubernetes_cannot_express) {
     return manifests ? std::string("the service was rendered") : manifests.error().front().message;
   };
   EXPECT_EQ(refused({.memory = "4GiB", .share = "12.5%"}),
-            "spec.gpu.share: '12.5%' is not a whole percent, which carve.dev/compute counts");
+            "spec.gpu.share: '12.5%' is not a whole percentage, which carve.dev/compute requires");
   EXPECT_THAT(refused({.memory = "12.5%"}), HasSubstr("which nvidia.com/gpumem-percentage counts"));
-  EXPECT_THAT(refused({.memory = "4 units", .share = "7%"}), HasSubstr("is not in steps of 5 %"));
+  EXPECT_THAT(refused({.memory = "4 units", .share = "7%"}), HasSubstr("is not a multiple of 5 %"));
   EXPECT_THAT(refused({.memory = "4 units", .share = "10%", .devices = 2}),
               HasSubstr("have no share in Kubernetes"));
   EXPECT_THAT(refused({.memory = "4GiB", .share = "10%", .isolation = "memory"}),

@@ -62,7 +62,8 @@ Outcome<Cluster> read_cluster(const std::string& path) {
     const auto more = csv->next();
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
-    if (cluster.nodes.size() == trace_nodes) return csv->wrong("more than {} nodes", trace_nodes);
+    if (cluster.nodes.size() == trace_nodes)
+      return csv->wrong("the file has more than {} nodes", trace_nodes);
     if (const auto fresh = names.add(*csv, "sn", csv->field(sn)); !fresh)
       return tl::unexpected(fresh.error());
     const auto cpus = csv->number(cpu, 0, trace_cpu);
@@ -74,7 +75,8 @@ Outcome<Cluster> read_cluster(const std::string& path) {
     const std::string_view m = csv->field(model);
     if (*devices != 0 && !is_word(m)) return csv->wrong("model: '{}' is not a valid name", m.substr(0, 40));
     if (std::ranges::find(models, m) == models.end()) {
-      if (models.size() == place::max_models) return csv->wrong("more than {} models", place::max_models);
+      if (models.size() == place::max_models)
+        return csv->wrong("the nodes have more than {} models", place::max_models);
       models.emplace_back(m);
     }
     cluster.nodes.push_back({std::string(csv->field(sn)), static_cast<uint32_t>(*cpus), *mib,
@@ -104,7 +106,7 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
     const auto more = csv->next();
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
-    if (trace.pods.size() == trace_pods) return csv->wrong("more than {} pods", trace_pods);
+    if (trace.pods.size() == trace_pods) return csv->wrong("the file has more than {} pods", trace_pods);
     if (const auto fresh = names.add(*csv, "name", csv->field(name)); !fresh)
       return tl::unexpected(fresh.error());
     const auto cpus = csv->number(cpu, 0, trace_cpu);

@@ -65,7 +65,8 @@ Outcome<bool> Csv::next() {
     if (!text_.empty()) break;  // Empty lines are ignored.
   }
   if (const auto good = split(); !good) return tl::unexpected(good.error());
-  if (fields_.size() != width_) return wrong("the row has {} fields, the header {}", fields_.size(), width_);
+  if (fields_.size() != width_)
+    return wrong("the row has {} fields, but the header has {}", fields_.size(), width_);
   return true;
 }
 

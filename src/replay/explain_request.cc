@@ -101,8 +101,8 @@ Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_
                           : field == "memory_mib" || field == "gpu_memory_mib" ? uint64_t{1} << 30
                                                                                : 0;
     if (most == 0)
-      return wrong(part,
-                   "the fields are num_gpu, gpu_milli, gpu_memory_mib, gpu_spec, cpu_milli, memory_mib");
+      return wrong(
+          part, "unknown field; use num_gpu, gpu_milli, gpu_memory_mib, gpu_spec, cpu_milli or memory_mib");
     if (error != std::errc() || end != value.data() + value.size() || number > most)
       return wrong(part, fmt::format("is not a whole number up to {}", most));
     if (field == "num_gpu") pod.devices = static_cast<unsigned>(number);
@@ -166,9 +166,10 @@ std::string consolidation_table(const Snapshot& snapshot, Strategy strategy, uns
     out += fmt::format("{:<24} {:<24} -> {:<24} {:>10} {:>8}\n", who.name, at(m.from), at(m.to),
                        text(m.from.memory).c_str(), text(who.shape.share).c_str());
   }
-  out += fmt::format("{} moves of {} in total would leave {} more device{} empty", plan.moves.size(),
-                     text(plan.moved).c_str(), plan.emptied.size(), plan.emptied.size() == 1 ? "" : "s");
-  if (plan.emptied.size() < devices) out += fmt::format("; no plan was found for {}", devices);
+  out += fmt::format("{} move{} of {} in total would leave {} more device{} empty", plan.moves.size(),
+                     plan.moves.size() == 1 ? "" : "s", text(plan.moved).c_str(), plan.emptied.size(),
+                     plan.emptied.size() == 1 ? "" : "s");
+  if (plan.emptied.size() < devices) out += fmt::format(", but no plan was found for {}", devices);
   return out + ". No slice was moved.\n";
 }
 

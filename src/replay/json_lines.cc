@@ -55,7 +55,7 @@ class Tree {
   bool key(std::string& name) {
     const auto& members = path_.back()->members;
     if (members.size() == Json::max_members)
-      return complain(fmt::format("more than {} fields", Json::max_members));
+      return complain(fmt::format("has more than {} fields", Json::max_members));
     if (std::ranges::find(members, name, &JsonMember::name) != members.end())
       return complain(fmt::format("'{}' occurs twice", name.substr(0, 40)));
     key_ = std::move(name);

@@ -151,41 +151,43 @@ void add_replay_options(CLI::App& app, Options& o) {
   app.add_option("--trace", o.traces, "Arrivals: CSV with name,cpu_milli,memory_mib,num_gpu,gpu_milli")
       ->type_name("FILE");
   app.add_option("--strategy", o.strategies,
-                 "first-fit, best-fit, binpack, spread, fgd, fgd-scarcity, lookahead")
+                 "Strategies: first-fit, best-fit, binpack, spread, fgd, fgd-scarcity, lookahead")
       ->delimiter(',')
       ->type_name("NAME");
   app.add_option("--seeds", o.seeds, "Seeds for the order of arrivals")
       ->type_name("FIRST[..LAST]")
       ->capture_default_str();
-  app.add_option("--arrivals", o.arrivals, "inflate: slices never end; churn: slices end")
+  app.add_option("--arrivals", o.arrivals, "Arrivals: inflate (slices never end) or churn (slices end)")
       ->check(CLI::IsMember({"inflate", "churn"}))
       ->capture_default_str();
   app.add_option("--load", o.load,
-                 "churn: devices requested at any moment, as a fraction of the cluster's devices")
+                 "With churn: devices requested at any moment, as a fraction of the cluster's devices")
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
-  app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or as in the trace")
+  app.add_option("--lifetimes", o.lifetimes,
+                 "With churn: lifetimes that are distributed exponentially or as in the trace")
       ->check(CLI::IsMember({"exponential", "trace"}))
       ->capture_default_str();
-  app.add_option("--longest", o.longest, "churn with --lifetimes trace: maximum lifetime in seconds")
+  app.add_option("--longest", o.longest, "With churn and --lifetimes trace: maximum lifetime in seconds")
       ->check(CLI::Range(uint64_t{1}, ChurnPlan::any_length))
       ->type_name("SECONDS")
       ->default_str("any");
-  app.add_option("--workload", o.workload,
-                 "trace: the strategies know the trace's requests beforehand; learned: fgd-scarcity and "
-                 "lookahead derive them from the arrivals")
+  app.add_option(
+         "--workload", o.workload,
+         "Expected requests: trace (the strategies know the trace's requests) or learned (fgd-scarcity and "
+         "lookahead derive them from the arrivals)")
       ->check(CLI::IsMember({"trace", "learned"}))
       ->capture_default_str();
 }
 
 // The options of the output, and those that examine one state of a fleet.
 void add_output_options(CLI::App& app, Options& o) {
-  app.add_option("-o", o.form, "table, json or csv (--consolidate: table or json)")
+  app.add_option("-o", o.form, "Output format: table, json or csv (with --consolidate: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
-  app.add_option(
-         "--curves", o.curves,
-         "inflate: CSV file with the percentage in use for each percentage requested; tools/plot draws it")
+  app.add_option("--curves", o.curves,
+                 "With inflate: CSV file to write, with the percentage in use for each percentage requested "
+                 "(tools/plot)")
       ->type_name("FILE");
   app.add_option("--explain", o.request,
                  "A request, such as num_gpu=8,cpu_milli=64000: print where it fits after the first trace "
@@ -195,16 +197,15 @@ void add_output_options(CLI::App& app, Options& o) {
                  "Instead of --nodes and --trace: JSON of a fleet's nodes and slices, for --explain "
                  "and --consolidate")
       ->type_name("FILE");
-  app.add_option(
-         "--consolidate", o.consolidate,
-         "snapshot: print a plan with few moves that empties this many additional devices; no slice is moved")
+  app.add_option("--consolidate", o.consolidate,
+                 "With --snapshot: print a plan with few moves that would empty this many additional devices")
       ->check(CLI::Range(1u, 1'000'000u))
       ->type_name("DEVICES");
   app.add_flag("--quiet", o.quiet, "Print no progress on stderr");
-  app.add_option("--filled", o.filled, "explain: percentage of the devices requested beforehand")
+  app.add_option("--filled", o.filled, "With --explain: percentage of the devices that is requested before")
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
-  app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
+  app.add_option("--jobs", o.jobs, "Number of threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
 }
 
 // Returns the message of the first rule between options that is violated, or an empty string if there is

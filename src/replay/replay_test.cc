@@ -85,7 +85,7 @@ TEST(Trace, reports_errors_with_file_line_and_field) {
       {"name,cpu_milli,memory_mib,num_gpu\n", ":1: column 'gpu_milli' is missing"},
       {"name,name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", ":1: column 'name' occurs twice"},
       {std::string(pod_header), "has no pod"},
-      {fmt::format("{}a,1,1,1,500\n", pod_header), ":2: the row has 5 fields, the header 10"},
+      {fmt::format("{}a,1,1,1,500\n", pod_header), ":2: the row has 5 fields, but the header has 10"},
       {fmt::format("{}a,-1,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '-1' must be a whole number"},
       {fmt::format("{}a,1e3,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '1e3'"},
       {fmt::format("{}a,99999999999999999999,1,1,500,,,,,\n", pod_header), ":2: cpu_milli"},

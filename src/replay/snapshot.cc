@@ -175,7 +175,7 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Requ
     const std::string where = fmt::format("device {}: ", i);
     if (c.exclusive) return where + "an entry above is exclusive";
     if (shape.exclusive && c.slices != 0)
-      return where + fmt::format("exclusive, but {} entries above are on it", c.slices);
+      return where + fmt::format("the slice is exclusive, but {} entries above are on the device", c.slices);
     if (need(shape, c) > c.free)
       return where + fmt::format("holds {}, but the entries above leave only {} of {}",
                                  text(need(shape, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
@@ -297,7 +297,7 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
                 fmt::format("'{}' is already the name of nodes[{}]", node.name, entry->second));
       if (std::ranges::find(models, node.model) == models.end()) models.push_back(node.model);
       if (models.size() > place::max_models)
-        r.wrong(at, path + ".model", fmt::format("more than {} models", place::max_models));
+        r.wrong(at, path + ".model", fmt::format("the nodes have more than {} models", place::max_models));
       out.nodes.push_back(std::move(node));
     }
   std::vector<Snapshot::Node> rest = out.nodes;

@@ -95,7 +95,7 @@ TEST(Snapshot, errors_have_file_line_and_field) {
       {R"("cpu_milli": 2000)", R"("host_memory_bytes": 68719476737)",
        "of host memory, but the entries above leave only"},
       {R"("memory_bytes": 1073741824, "share_bp": 500, "app)", R"("exclusive": true, "app)",
-       "device 0: exclusive, but 1 entries above are on it"},
+       "device 0: the slice is exclusive, but 1 entries above are on the device"},
       {R"("devices": [0], "memory_bytes": 34359738368, "share_bp": 9000)",
        R"("devices": [0], "exclusive": true)",
        "f:9: held[1]: 'b' on node n1, device 0: an entry above is exclusive"},
@@ -179,9 +179,10 @@ TEST(Snapshot, gives_a_plan_that_empties_devices_without_moving_slices) {
   EXPECT_EQ(plan["moves"][0]["from"]["node"], "n2");
   EXPECT_EQ(plan["moves"][0]["to"]["node"], "n1");
   EXPECT_EQ(plan["moved_bytes"], 1u << 30);
-  EXPECT_THAT(consolidation_table(s, Strategy::binpack, 2),
-              HasSubstr("1 moves of 1 GiB in total would leave 1 more device empty; no plan was found for 2. "
-                        "No slice was moved."));
+  EXPECT_THAT(
+      consolidation_table(s, Strategy::binpack, 2),
+      HasSubstr("1 move of 1 GiB in total would leave 1 more device empty, but no plan was found for 2. "
+                "No slice was moved."));
 }
 
 // Found by fuzzing. An exclusive slice gets the smallest device's memory on each of its devices, even if that
@@ -210,7 +211,7 @@ TEST(Snapshot, gives_a_plan_that_keeps_the_models_of_slices) {
       with(std::string(fleet), R"("name": "n2", "model": "A100")", R"("name": "n2", "model": "T4")");
   EXPECT_THAT(consolidation_table(*parse_snapshot(text, "f"), Strategy::binpack, 1), HasSubstr("0 moves"));
   const std::string either = with(text, R"("name": "c", )", R"("name": "c", "models": ["T4", "A100"], )");
-  EXPECT_THAT(consolidation_table(*parse_snapshot(either, "f"), Strategy::binpack, 1), HasSubstr("1 moves"));
+  EXPECT_THAT(consolidation_table(*parse_snapshot(either, "f"), Strategy::binpack, 1), HasSubstr("1 move "));
 }
 
 TEST(Json, has_the_line_of_every_value) {

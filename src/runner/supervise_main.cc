@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     text.append(block, static_cast<size_t>(std::cin.gcount()));
   const auto request = api::read<runner::SuperviseRequest>(text, api::Reading::strict);
   if (!request || request->command.empty()) {
-    fmt::print(stderr, "carve-supervise: the request on standard input: {}\n",
+    fmt::print(stderr, "carve-supervise: invalid request on standard input: {}\n",
                request ? "the command is missing" : request.error());
     return runner::failed_status;
   }

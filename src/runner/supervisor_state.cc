@@ -121,7 +121,7 @@ Outcome<void> write_state(const std::string& directory, const SupervisorState& s
 Outcome<void> hold_liveness(int lock) {
   const struct flock mark = whole_file(F_WRLCK);
   if (fcntl(lock, F_OFD_SETLK, &mark) != 0)
-    return failure(FailureKind::unavailable, "{} cannot be marked: {}", lock_file_name, strerror(errno));
+    return failure(FailureKind::unavailable, "cannot lock {}: {}", lock_file_name, strerror(errno));
   return {};
 }
 

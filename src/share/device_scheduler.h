@@ -121,7 +121,7 @@ class DeviceScheduler {
   std::optional<unsigned> upcoming() const { return upcoming_; }
   Ns busy() const { return busy_; }  // Time in which work ran: the sum of all charges.
   uint64_t switches() const { return switches_; }
-  std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // Of the last step.
+  std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // The last step's.
   const Tuning& tuning() const { return tuning_; }
 
  private:

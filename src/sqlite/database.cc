@@ -88,7 +88,9 @@ tl::unexpected<Failure> Database::trouble(const char* doing, int code) const {
                      "{}: the disk is full and nothing was changed; free some space there", what);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
-    case SQLITE_PERM: return failure(FailureKind::unavailable, "{}: no permission to write there", what);
+    case SQLITE_PERM:
+      return failure(FailureKind::unavailable,
+                     "{}: the file cannot be opened for writing; check its permissions", what);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: return failure(FailureKind::failed_precondition, "{}: the file is damaged", what);
     default:

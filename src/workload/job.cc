@@ -203,7 +203,7 @@ Outcome<Job> validated(Job job) {
                    "digit first and last",
                    job.name.substr(0, 80), max_job_name_bytes);
   if (job.pods.size() > max_job_pods)
-    return failure(FailureKind::invalid_argument, "{} pods are requested; a job has at most {}",
+    return failure(FailureKind::invalid_argument, "{} pods are requested; a job can have at most {}",
                    job.pods.size(), max_job_pods);
   std::set<PodId> ids;
   size_t drivers = 0, tasks = 0;

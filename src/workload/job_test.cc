@@ -394,7 +394,7 @@ TEST(Job, that_cannot_be_run_is_rejected) {
   EXPECT_EQ(message(tasks(3, 100)), "");
   EXPECT_EQ(message(spark(3)), "");
   EXPECT_EQ(message(tasks(0)), "0 drivers and 0 tasks: a job must have either one driver or tasks");
-  EXPECT_EQ(message(tasks(1025)), "1025 pods are requested; a job has at most 1024");
+  EXPECT_EQ(message(tasks(1025)), "1025 pods are requested; a job can have at most 1024");
   EXPECT_EQ(message(tasks(1, 101)), "retries 101: must be 0 to 100");
   Job both = spark(1);
   both.pods.push_back({.id = {PodRole::task, 0}});

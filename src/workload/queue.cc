@@ -352,12 +352,12 @@ Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
                    "the compute share of one slice is too large; use at most 100%");
   if (queue.max_slices != 0 && slice_count(need) > queue.max_slices)
     return failure(FailureKind::invalid_argument,
-                   "the job has {} slices, and queue {} can have at most {} in total; request fewer",
+                   "the job has {} slices, but queue {} can have at most {} in total; request fewer",
                    slice_count(need), queue.name, queue.max_slices);
   if (need.deadline < 0) return failure(FailureKind::invalid_argument, "deadlineSeconds must be 0 or more");
   if (waiting >= max_waiting_jobs)
-    return failure(FailureKind::insufficient_capacity, "{} jobs are waiting, the limit; submit again later",
-                   waiting);
+    return failure(FailureKind::insufficient_capacity,
+                   "{} jobs are already waiting, which is the limit; submit again later", waiting);
   return {};
 }
 

@@ -231,7 +231,7 @@ TEST(Queue, rejects_a_job_that_it_can_never_admit_with_a_message) {
   EXPECT_EQ(message(none, {}), "");
   EXPECT_EQ(message(queue("q"), {}), "");
   EXPECT_EQ(message(small, whole(3)),
-            "the job has 3 slices, and queue q can have at most 2 in total; request fewer");
+            "the job has 3 slices, but queue q can have at most 2 in total; request fewer");
   EXPECT_EQ(message(queue("q"), whole(0)),
             "the job has 0 slices; it must have 1 to 1024, or none if it requests no GPU");
   EXPECT_NE(message(queue("q"), whole(1025)), "");
@@ -239,7 +239,8 @@ TEST(Queue, rejects_a_job_that_it_can_never_admit_with_a_message) {
   EXPECT_NE(message(queue("q"), whole(1, -1)), "");
   EXPECT_EQ(message(queue("q"), whole(1), 9999), "");
   EXPECT_EQ(check(queue("q"), whole(1), 10'000).error().kind, FailureKind::insufficient_capacity);
-  EXPECT_EQ(message(queue("q"), whole(1), 10'000), "10000 jobs are waiting, the limit; submit again later");
+  EXPECT_EQ(message(queue("q"), whole(1), 10'000),
+            "10000 jobs are already waiting, which is the limit; submit again later");
 
   EXPECT_TRUE(validated(queue("q")));
   EXPECT_FALSE(validated(queue("Q")));

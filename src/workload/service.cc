@@ -292,7 +292,7 @@ Outcome<Service> validated(Service service) {
                    "digit first and last",
                    name.substr(0, 80), max_service_name_bytes);
   if (service.replicas > max_replicas)
-    return failure(FailureKind::invalid_argument, "{} replicas are requested; a service has at most {}",
+    return failure(FailureKind::invalid_argument, "{} replicas are requested; a service can have at most {}",
                    service.replicas, max_replicas);
   const Rollout& rollout = service.rollout;
   if (rollout.max_surge > max_replicas || rollout.max_unavailable > max_replicas)

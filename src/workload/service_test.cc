@@ -436,7 +436,7 @@ TEST(Service, that_is_invalid_is_rejected) {
     EXPECT_NE(message([&](Service& s) { s.name = name; }), "") << name;
   EXPECT_NE(message([](Service& s) { s.name = std::string(49, 'a'); }), "");
   EXPECT_EQ(message([](Service& s) { s.replicas = 65; }),
-            "65 replicas are requested; a service has at most 64");
+            "65 replicas are requested; a service can have at most 64");
   EXPECT_EQ(message([](Service& s) { s.rollout = {.max_surge = 0}; }),
             "maxSurge 0 and maxUnavailable 0: no replica can be replaced; set one of them to 1 or more");
   EXPECT_NE(message([](Service& s) { s.rollout.max_surge = 65; }), "");

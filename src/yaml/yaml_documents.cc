@@ -42,7 +42,7 @@ class Writer : public YAML::EventHandler {
     room_.bytes -= std::min(room_.bytes, out_.size());
   }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (is_key()) stop(mark, "a key is empty; write a text");
+    if (is_key()) stop(mark, "a key is empty; write a string");
     count(mark, 1);
     write(mark, "null", anchor);
   }

@@ -18,4 +18,4 @@ def test_fill_allocates_what_the_context_leaves_of_the_quota(world):
 @pytest.mark.parametrize("pattern", ["fill", "churn"])
 def test_a_pattern_without_an_amount_is_rejected(pattern):
     done = subprocess.run([LOAD, "--pattern", pattern, "--seconds", "1"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "need --allocate SIZE" in done.stderr, done.stderr
+    assert done.returncode == 2 and "require --allocate SIZE" in done.stderr, done.stderr

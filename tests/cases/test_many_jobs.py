@@ -86,7 +86,7 @@ def test_many_jobs_wait_and_survive_a_kill(jobs):
     assert figure(jobs, "carve_queue_waiting_jobs") == WAITING
     if long_form:
         status, answer = submitter.submit(last + 1)
-        assert (status, answer["detail"]) == (429, "10000 jobs are waiting, the limit; submit again later")
+        assert (status, answer["detail"]) == (429, "10000 jobs are already waiting, which is the limit; submit again later")
     assert submitter.ask("POST", f"/v1/jobs/{name_of(0)}/cancel")[0] == 200
     waiting_are(submitter, RUNNING + 1, last)  # One job has ended, so the first waiting one has started.
     print(f"decision over {WAITING} waiting jobs: {figure(jobs, 'carve_queue_decision_seconds') * 1000:.1f} ms")

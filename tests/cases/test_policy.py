@@ -52,7 +52,7 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
     # Neither slice is placed on the other's device.
     for policy, device in (FIXED, 1), (GUARANTEED, 0):
         done = world.carve("explain", "--memory", "1GiB", "--compute", "10%", "--policy", policy, "--device", device)
-        assert done.returncode == 1 and f"the request needs policy {policy}, and the device's effective policy is" in done.stdout
+        assert done.returncode == 1 and f"the request needs policy {policy}, but the device's effective policy is" in done.stdout
     # A slice without a policy follows its device's policy, and the parts of one slice follow one policy.
     holder(world, "b", "--compute", "10%")
     assert world.show("b")["policy"] == FIXED

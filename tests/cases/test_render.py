@@ -35,7 +35,7 @@ def test_documents_that_kubernetes_cannot_count_are_rejected(services):
     path = services.folder / "odd"
     path.write_text('{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},'
                     '"spec":{"gpu":{"memory":"1GiB","share":"12.5%"},"run":{"command":["x"]}}}')
-    assert "'12.5%' is not a whole percent, which carve.dev/compute counts" in services.carve("render", "-f", path, status=1)
+    assert "'12.5%' is not a whole percentage, which carve.dev/compute requires" in services.carve("render", "-f", path, status=1)
 
 
 def test_explain_shows_the_rules_and_the_placement(services):

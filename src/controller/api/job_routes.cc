@@ -162,9 +162,9 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
   if (present && !submission.metadata.name.empty()) return refused_change(call, *present, submission);
   if (auto refused = refused_name(call, key)) return refused;
   if (waiting++ >= workload::max_waiting_jobs)
-    return refuse(
-        FailureKind::resource_exhausted,
-        fmt::format("{} jobs are waiting, the limit; submit again later", workload::max_waiting_jobs));
+    return refuse(FailureKind::resource_exhausted,
+                  fmt::format("{} jobs are already waiting, which is the limit; submit again later",
+                              workload::max_waiting_jobs));
   auto job = submitted(call, submission);
   if (!job) return std::move(job.error());
   if (job->spec.engine_home.empty() && job->spec.engine != JobEngine::custom) {

@@ -251,7 +251,7 @@ TEST_F(JobRoutes, a_cluster_may_change_only_its_numbers_of_workers_and_its_prior
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"maxSlices":3}})");
   EXPECT_THAT(
       ask(422, "POST", "/v1/rayclusters", cluster(R"({"replicas":4,"mgpuCore":30,"mgpuMemory":4096})"), 1000),
-      HasSubstr("the job has 4 slices, and queue q can have at most 3 in total; request fewer"));
+      HasSubstr("the job has 4 slices, but queue q can have at most 3 in total; request fewer"));
   const std::string foreign = ask(403, "POST", "/v1/rayclusters", cluster(one), 2000);
   EXPECT_THAT(foreign, HasSubstr("belongs to another user"));
   views.position = JobPosition{.position = 1, .reason = "2 more workers wait: b is first in the queue"};
@@ -263,7 +263,8 @@ TEST_F(JobRoutes, a_job_is_rejected_with_all_messages) {
               testing::AllOf(HasSubstr("queue q has no compute group 'x'; its compute groups are default"),
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
   views.waiting = workload::max_waiting_jobs;
-  EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs are waiting, the limit"));
+  EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")),
+              HasSubstr("10000 jobs are already waiting, which is the limit"));
   views.waiting = workload::max_waiting_jobs - 1;
   ask(429, "POST", "/v1/jobs", job("a") + "\n---\n" + job("b"));
   ask(201, "POST", "/v1/jobs", job("a"));

@@ -12,7 +12,8 @@ constexpr const char* ray_amount_key = "serverless.ray.worker.gpu.amount";
 
 void check_worker_groups(const std::vector<objects::RayWorkers>& workers, ErrorList& errors) {
   if (workers.empty() || workers.size() > max_worker_groups)
-    return errors.add("spec.workers", "", "{} groups; must be 1 to {}", workers.size(), max_worker_groups);
+    return errors.add("spec.workers", "", "{} groups are given; use 1 to {}", workers.size(),
+                      max_worker_groups);
   uint64_t replicas = 0;
   for (size_t i = 0; i < workers.size(); ++i) {
     replicas += workers[i].replicas;
@@ -20,7 +21,7 @@ void check_worker_groups(const std::vector<objects::RayWorkers>& workers, ErrorL
       errors.add(fmt::format("spec.workers[{}].replicas", i), "0", "must be at least 1");
   }
   if (replicas > workload::max_job_slices)
-    errors.add("spec.workers", "", "{} replicas in total; must be at most {}", replicas,
+    errors.add("spec.workers", "", "{} replicas in total are too many; use at most {}", replicas,
                workload::max_job_slices);
 }
 
@@ -65,7 +66,8 @@ Result<objects::RayCluster, api::FieldErrors> read_ray_cluster(std::string_view 
   }
   check_worker_groups(spec.workers, errors);
   if (spec.engine_home.empty())
-    errors.add("spec.engineHome", "", "is required: the folder of the program ray, such as /opt/ray/bin");
+    errors.add("spec.engineHome", "",
+               "is required; set it to the directory of the program ray, such as /opt/ray/bin");
   errors.add_all(engines::check_carve_keys(JobEngine::ray, spec.parameters));
   for (const auto& [key, value] : spec.parameters)
     if (!key.starts_with("carve."))

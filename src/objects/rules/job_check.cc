@@ -31,8 +31,8 @@ void check_run(const objects::JobSpec& spec, ErrorList& errors) {
   if (!run.image.empty())
     errors.add("spec.run.image", run.image, "a job must run a local program; set spec.run.command");
   if (!run.args.empty())
-    errors.add("spec.run.args", run.args.front(), "{}: args require an image; write them in spec.run.command",
-               typed(run.args.front()));
+    errors.add("spec.run.args", run.args.front(),
+               "{}: jobs do not support args; add them to spec.run.command", typed(run.args.front()));
   check_path("spec.run.workdir", run.workdir, errors);
   size_t bytes = 0;
   for (const auto& [name, value] : run.env) {
@@ -50,7 +50,8 @@ void check_parameters(const engines::Parameters& parameters, ErrorList& errors) 
     if (!engines::is_parameter_key(key))
       errors.add("spec.parameters", key, "{} is not a valid parameter name", typed(key));
     if (value.find_first_of(std::string_view("\n\0", 2)) != std::string::npos)
-      errors.add(fmt::format("spec.parameters.{}", key), "", "the value has more than one line");
+      errors.add(fmt::format("spec.parameters.{}", key), "",
+                 "the value must not contain a line feed or a NUL character");
   }
   if (bytes > engines::max_parameters_bytes)
     errors.add("spec.parameters", "", "{} bytes are too many; use at most {}", bytes,

@@ -37,7 +37,8 @@ void check_quota(const objects::QueueQuota& quota, ErrorList& errors) {
 
 void check_groups(const std::vector<std::string>& groups, ErrorList& errors) {
   if (groups.empty() || groups.size() > max_compute_groups)
-    errors.add("spec.computeGroups", "", "{} groups; must be 1 to {}", groups.size(), max_compute_groups);
+    errors.add("spec.computeGroups", "", "{} groups are given; use 1 to {}", groups.size(),
+               max_compute_groups);
   for (size_t i = 0; i < std::min(groups.size(), max_compute_groups); ++i)
     if (!is_object_name(groups[i]))
       errors.add(fmt::format("spec.computeGroups[{}]", i), groups[i],

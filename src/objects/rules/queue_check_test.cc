@@ -39,7 +39,7 @@ TEST(QueueCheck, all_errors_of_a_queue_are_reported_together) {
     EXPECT_THAT(messages(read_queue(queue_document(fmt::format(R"({{"weight":{}}})", weight))).error()),
                 ElementsAre(fmt::format("weight {}: must be 1 to 1000", weight)));
   EXPECT_THAT(messages(read_queue(queue_document(R"({"computeGroups":[]})")).error()),
-              ElementsAre("spec.computeGroups: 0 groups; must be 1 to 32"));
+              ElementsAre("spec.computeGroups: 0 groups are given; use 1 to 32"));
   EXPECT_THAT(messages(read_queue(R"({"metadata":{"name":"q","namespace":"n"},"spec":{}})").error()),
               ElementsAre("metadata.namespace: queues have no namespace; leave it out"));
   EXPECT_THAT(messages(read_queue(queue_document(R"({"gpu":"none","quota":{"devices":1}})")).error()),

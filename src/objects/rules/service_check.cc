@@ -42,7 +42,7 @@ void check_label_key(const std::string& field, const std::string& key, ErrorList
   if (key.empty() || key.size() > max_label_bytes || !is_printable(key) ||
       key.find_first_of("= ") != std::string::npos)
     errors.add(field, key,
-               "the key {} is not 1 to {} printable ASCII characters without space and =", typed(key),
+               "{} is not a valid key; use 1 to {} printable ASCII characters except space and =", typed(key),
                max_label_bytes);
 }
 
@@ -77,7 +77,7 @@ void check_target_port(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (!spec.target_port) return;
   const std::string field = "spec.targetPort", value = fmt::format("{}", *spec.target_port);
   check_range(field, *spec.target_port, 1, UINT16_MAX, errors);
-  if (!spec.port) errors.add(field, value, "{} requires a port; add port", value);
+  if (!spec.port) errors.add(field, value, "{} requires spec.port; add it", value);
   const uint32_t replicas = std::max(spec.replicas, spec.autoscale ? spec.autoscale->max : 0);
   if (replicas > 1)
     errors.add(
@@ -92,9 +92,10 @@ void check_readiness(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (readiness.http_get) {
     const std::string& path = readiness.http_get->path;
     if (!path.starts_with('/') || !is_printable(path) || path.find(' ') != std::string::npos)
-      errors.add("spec.readiness.httpGet.path", path, "{} is not a URL path; start it with '/'", typed(path));
+      errors.add("spec.readiness.httpGet.path", path,
+                 "{} is not a URL path; start it with '/', and use no spaces", typed(path));
     if (!spec.port)
-      errors.add("spec.readiness.httpGet", "", "a service without a port is not probed; add port");
+      errors.add("spec.readiness.httpGet", "", "a service without a port is not probed; add spec.port");
   }
   check_range("spec.readiness.periodSeconds", readiness.period_seconds, 1, max_seconds, errors);
   check_range("spec.readiness.timeoutSeconds", readiness.timeout_seconds, 1, max_seconds, errors);
@@ -136,7 +137,7 @@ void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
                choice(Words<AutoscaleMetric>::words));
   else if (autoscale.metric != AutoscaleMetric::gpu_utilization && !spec.port)
     errors.add("spec.autoscale.metric", metric,
-               "{} is measured at the service's port; add port, or use gpuUtilization", typed(metric));
+               "{} is measured at the service's port; add spec.port, or use gpuUtilization", typed(metric));
   if (autoscale.target == 0) errors.add("spec.autoscale.target", "0", "must be at least 1");
 }
 
@@ -186,13 +187,15 @@ api::FieldErrors check_metadata(const objects::Metadata& metadata) {
   for (const auto& [key, value] : metadata.labels) {
     check_label_key("metadata.labels", key, errors);
     if (value.size() > max_label_bytes || !is_printable(value))
-      errors.add("metadata.labels." + key, value, "{} is not at most {} printable ASCII characters",
-                 typed(value), max_label_bytes);
+      errors.add("metadata.labels." + key, value,
+                 "{} is not a valid value; use at most {} printable ASCII characters", typed(value),
+                 max_label_bytes);
   }
   for (const auto& [key, value] : metadata.annotations) check_label_key("metadata.annotations", key, errors);
   if (metadata.account.size() > max_label_bytes || !is_printable(metadata.account))
-    errors.add("metadata.account", metadata.account, "{} is not at most {} printable ASCII characters",
-               typed(metadata.account), max_label_bytes);
+    errors.add("metadata.account", metadata.account,
+               "{} is not a valid value; use at most {} printable ASCII characters", typed(metadata.account),
+               max_label_bytes);
   return errors.all();
 }
 

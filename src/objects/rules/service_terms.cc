@@ -47,8 +47,8 @@ void read_parts(const objects::Gpu& gpu, Amounts& terms, ErrorList& errors) {
                       max_slice_devices);
   for (const auto& [name, text] : {std::pair{"memory", &gpu.memory}, {"share", &gpu.share}})
     if (!text->empty())
-      errors.add(fmt::format("spec.gpu.{}", name), *text, "each of spec.gpu.parts sets its own; leave out {}",
-                 name);
+      errors.add(fmt::format("spec.gpu.{}", name), *text,
+                 "each part in spec.gpu.parts sets its own; leave out {}", name);
   if (gpu.devices != 1 && gpu.devices != gpu.parts.size())
     errors.add("spec.gpu.devices", fmt::format("{}", gpu.devices),
                "{} devices are requested, but spec.gpu.parts has {}; leave out devices", gpu.devices,
@@ -128,7 +128,7 @@ void read_resource(const objects::Resource& resource, const std::string& field, 
 Result<uint64_t> parse_count(std::string_view text) {
   const auto amount = parse_bytes(text);
   if (!amount) return tl::unexpected(amount.error());
-  if (amount->count == 0) return failed("is zero; leave the field out for no limit");
+  if (amount->count == 0) return failed("is zero; use more, or leave the field out");
   return amount->count;
 }
 
@@ -162,7 +162,7 @@ Result<uint64_t> parse_cores(std::string_view text) {
   unsigned __int128 milli = number->digits;
   if (unit.empty())
     for (unsigned i = number->decimals; i < 3; ++i) milli *= 10;
-  if (milli == 0) return failed("is zero; leave the field out for no limit");
+  if (milli == 0) return failed("is zero; use more, or leave the field out");
   if (milli > max_cpu_milli) return failed("is more cores than a node has");
   return static_cast<uint64_t>(milli);
 }

@@ -236,7 +236,7 @@ TEST(ServiceCheck, each_rule_reports_its_field) {
       {[](Service& s) { s.spec.port = 0; }, "spec.port", "0 is not between 1 and 65535"},
       {[](Service& s) { s.spec.port = 65'536; }, "spec.port", "65536 is not between 1 and 65535"},
       {[](Service& s) { s.spec.readiness.http_get = objects::HttpGet{.path = "x"}; },
-       "spec.readiness.httpGet.path", "'x' is not a URL path; start it with '/'"},
+       "spec.readiness.httpGet.path", "'x' is not a URL path; start it with '/', and use no spaces"},
       {[](Service& s) {
          s.spec.port.reset();
          s.spec.readiness.http_get = objects::HttpGet{};

@@ -29,7 +29,8 @@ Result<objects::Budget, api::FieldErrors> read_budget(std::string_view json) {
   if (budget.metadata.namespace_ != "default")
     errors.add("metadata.namespace", budget.metadata.namespace_, "budgets have no namespace; leave it out");
   if (spec.account.empty()) errors.add("spec.account", "", "is required: the account whose slices count");
-  if (spec.window != "month") errors.add("spec.window", spec.window, "{} is not month", typed(spec.window));
+  if (spec.window != "month")
+    errors.add("spec.window", spec.window, "{} is not supported; use month", typed(spec.window));
   check_limit(spec, errors);
   if (spec.at.size() > max_budget_levels)
     errors.add("spec.at", "", "{} levels are too many; use at most {}", spec.at.size(), max_budget_levels);

@@ -76,7 +76,7 @@ TEST(BudgetDocument, the_limit_is_either_gpu_hours_or_an_amount) {
       {R"("account":"a","amount":"0")", "spec.amount: must be above 0"},
       {R"("account":"a","amount":"1,5")",
        "spec.amount '1,5': must be a decimal number with at most 6 decimals, such as 0.30"},
-      {R"("account":"a","amount":"1","window":"week")", "spec.window: 'week' is not month"},
+      {R"("account":"a","amount":"1","window":"week")", "spec.window: 'week' is not supported; use month"},
       {R"("account":"a","amount":"1","at":[0])", "spec.at: 0 is not a whole percentage from 1 to 1000"},
       {R"("account":"a","amount":"1","then":"kill")", "spec.then: 'kill' is neither warn nor hold"},
   };
