@@ -7,7 +7,7 @@ if [ -f "$script" ] && [ -x "$script" ]; then
   unset CARVE_DISCOVERY_SCRIPT
   exec "$script" "$@"
 fi
-[ -z "$script" ] || echo "carve: discoveryScript $script cannot be executed; Carve's own script answers" >&2
+[ -z "$script" ] || echo "carve: discoveryScript $script cannot be executed; Carve's own script is used instead" >&2
 count=$(printf '%s' "$CUDA_VISIBLE_DEVICES" | tr ',' '\n' | grep -c .)
 addresses=""
 index=0

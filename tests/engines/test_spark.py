@@ -90,7 +90,7 @@ def test_tasks_of_an_executor_share_its_slice(jobs):
     assert [fact["driver"] for fact in facts if "driver" in fact] == [[1, 4096]]
     status = jobs.job(name)["status"]
     assert status["phase"] == "Succeeded"
-    assert "getGpusResources.sh cannot be executed; Carve's own script answers" in jobs.carve("logs", f"job/{name}", "--role", "executor")
+    assert "getGpusResources.sh cannot be executed; Carve's own script is used instead" in jobs.carve("logs", f"job/{name}", "--role", "executor")
     assert {d["key"] for d in status["derived"]} >= {"spark.cores.max", "spark.ui.enabled"}
     jobs.all_slices_end()
     folders = f"/tmp/carve-{jobs.job(name)['metadata']['uid'].split('-')[0]}-*"

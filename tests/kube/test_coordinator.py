@@ -278,7 +278,7 @@ def test_a_setting_takes_effect_when_it_is_written(carve):
 def test_a_pod_that_the_webhook_does_not_see_is_rejected(carve):
     for namespace in ("kube-system", SYSTEM):
         text = carve.refused("apply", "-f", "-", stdin=pod_object("unseen", {"carve.dev/memory": "1Gi"}, namespace))
-        assert f"pods of namespace {namespace} get no slices" in text
+        assert f"pods in namespace {namespace} cannot have slices" in text
     carve.kubectl("apply", "-k", str(ROOT / "deploy/kubernetes/overlays/removed"), "--dry-run=server")
 
 
@@ -394,21 +394,21 @@ def test_forged_annotations_are_rejected(carve):
     for target in (path, path + "/status"):
         for what in ({"annotations": forged}, {"annotations": {"carve.dev/request": None}}, {"labels": {"carve.dev/sliced": "no"}}):
             status, answer = patched(carve, carve.api, target, {"metadata": what})
-            assert status == 422 and "by the coordinator alone" in answer["message"], (target, what, answer)
+            assert status == 422 and "only the coordinator may change" in answer["message"], (target, what, answer)
     binding = {"metadata": {"name": "copied", "annotations": forged}, "target": {"kind": "Node", "name": "n0"}}
     status, answer = carve.api.call("POST", path + "/binding", binding)
-    assert status == 422 and "written by the coordinator alone" in answer["message"], answer
+    assert status == 422 and "only the coordinator may write a binding" in answer["message"], answer
     text = carve.refused("apply", "-f", "-", stdin=pod_object("p", {"cpu": "1"}, "kube-system", labels={"carve.dev/sliced": "true"}))
-    assert "pods of this namespace have no slices" in text
+    assert "pods in this namespace cannot have slices" in text
 
 
 def test_only_its_own_agent_may_describe_a_node(carve):
     from cluster import Api
     devices = {"metadata": {"annotations": {"carve.dev/devices": NODES[0]["metadata"]["annotations"]["carve.dev/devices"] + " "}}}
     status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", devices)
-    assert status == 422 and "written by its agent alone" in answer["message"], answer
+    assert status == 422 and "only the agent of a node may write its carve.dev/devices" in answer["message"], answer
     status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", {"metadata": {"annotations": {"carve.dev/ledger": "{}"}}})
-    assert status == 422 and "written by its agent alone" in answer["message"], answer
+    assert status == 422 and "only the agent of a node may write its carve.dev/devices" in answer["message"], answer
     token = carve.token("carve-agent", "--bound-object-kind=Node", "--bound-object-name=n0")
     agent = Api(carve.port, str(carve.dir / "pki/apiserver.crt"), token)
     status, answer = patched(carve, agent, "/api/v1/nodes/n0", devices)
@@ -418,16 +418,16 @@ def test_only_its_own_agent_may_describe_a_node(carve):
     assert status == 200, answer
     for path, body, message in (
             ("n1", devices, "the agent of node n0 may not change node n1"),
-            ("n0", {"metadata": {"labels": {"team": "a"}}}, "labels and annotations of carve.dev alone"),
-            ("n0", {"spec": {"unschedulable": True}}, "labels and annotations of carve.dev alone"),
-            ("n0/status", {"status": {"capacity": {"cpu": "1000"}}}, "resources of carve.dev and conditions of its own alone")):
+            ("n0", {"metadata": {"labels": {"team": "a"}}}, "may change only labels and annotations of carve.dev"),
+            ("n0", {"spec": {"unschedulable": True}}, "may change only labels and annotations of carve.dev"),
+            ("n0/status", {"status": {"capacity": {"cpu": "1000"}}}, "may change only resources of carve.dev and its own conditions")):
         status, answer = patched(carve, agent, f"/api/v1/nodes/{path}", body)
         assert status == 422 and message in answer["message"], (path, answer)
     part = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "forged"},
             "spec": {"driver": "carve.dev", "nodeName": "n1", "devices": [],
                      "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}}
     status, answer = agent.call("POST", "/apis/resource.k8s.io/v1/resourceslices", part)
-    assert status == 422 and "the agent of its node alone" in answer["message"], answer
+    assert status == 422 and "only the agent of a node may write its ResourceSlices" in answer["message"], answer
 
 
 def test_the_value_of_a_system_label_cannot_be_changed(carve):
