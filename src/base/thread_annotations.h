@@ -27,7 +27,7 @@
 #define EXCLUDES(...) CARVE_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
 // Marks a function that takes the locks, releases them, or takes them if it returns the first argument.
-// Without a lock, the object itself is meant.
+// If no lock is given, the object itself is the lock.
 #define ACQUIRE(...) CARVE_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) CARVE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) CARVE_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))

@@ -1,4 +1,4 @@
-// The amounts of a node's devices that slices take, and what placement may still give.
+// The amounts of a node's devices that slices take, and the amounts that placement may still grant.
 #pragma once
 
 #include <optional>
@@ -38,7 +38,7 @@ void remove(DeviceUse&, const HeldPart&);
 // Returns whether more of the device is granted than it has.
 bool is_overcommitted(const GpuDevice&, const DeviceUse&);
 
-// Returns the device's state for the engine: what is free of it.
+// Returns the device's free amounts, in the engine's form.
 place::DeviceState state_of(const GpuDevice&, const DeviceUse&, bool refuses_best_effort);
 
 // Returns the device's state for a decision on its node, and for the reasons of a rejection.
@@ -48,7 +48,7 @@ place::DeviceSnapshot snapshot_of(const GpuDevice&, const DeviceUse&, bool refus
 // no device. Fails with a message if the fleet would have too many device models.
 Result<std::optional<uint32_t>, std::string> join(place::Fleet&, const GpuNode&);
 
-// Sets what is free of the devices of the node with this number. `uses` has a row for each device.
+// Sets the free amounts of the devices of the node with this number. `uses` has a row for each device.
 void set_uses(place::Fleet&, uint32_t number, const GpuNode&, std::span<const DeviceUse> uses);
 
 }  // namespace carve::fleet

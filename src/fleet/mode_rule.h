@@ -8,7 +8,7 @@
 //   exclusive             whole devices                        -
 //
 // Every mode grants whole devices. A node with one policy grants slices that name this policy or none. On
-// other nodes each device has its own, or each slice.
+// other nodes, each device or each slice has its own policy.
 #pragma once
 
 #include <string>

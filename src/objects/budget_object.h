@@ -1,5 +1,5 @@
 // kind: Budget. The amount that an account may use in a month, compared with its invoice so far. A budget
-// that holds keeps new jobs of the account in their queue; nothing that runs is ended.
+// with `then: hold` keeps new jobs of the account in their queue; nothing that runs is ended.
 #pragma once
 
 #include "objects/object.h"

@@ -1,5 +1,5 @@
-// kind: Job. Programs that end, under Spark, Ray or no engine, each in a slice of its own. A program of a job
-// with its slice is a pod.
+// kind: Job. Programs that end, under Spark, Ray or no engine, each in a slice of its own. Each program of a
+// job, with its slice, is a pod.
 #pragma once
 
 #include "core/job_words.h"

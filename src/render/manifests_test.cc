@@ -139,7 +139,7 @@ TEST(Render, rejects_amounts_that_kubernetes_cannot_express) {
   EXPECT_THAT(refused({.memory = "12.5%"}), HasSubstr("which nvidia.com/gpumem-percentage counts"));
   EXPECT_THAT(refused({.memory = "4 units", .share = "7%"}), HasSubstr("is not a multiple of 5 %"));
   EXPECT_THAT(refused({.memory = "4 units", .share = "10%", .devices = 2}),
-              HasSubstr("have no share in Kubernetes"));
+              HasSubstr("a share on several devices requires memory in GiB"));
   EXPECT_THAT(refused({.memory = "4GiB", .share = "10%", .isolation = "memory"}),
               HasSubstr("implies isolation memory+compute in Kubernetes"));
 }

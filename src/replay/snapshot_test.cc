@@ -114,7 +114,7 @@ TEST(Snapshot, errors_have_file_line_and_field) {
       {R"("name": "a", )", "", "f:8: held[0]: 'name' is missing"},
       {R"("share_bp": 9000)", R"("share_bp": 1, "share_bp": 2)", "f:8: 'share_bp' occurs twice"},
       {R"(["X NV12", "NV12 X"])", R"(["X NV12", "SYS X"])",
-       "f:4: nodes[0].links: line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the "
+       "f:4: nodes[0].links: line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, but the "
        "opposite direction over NVLink"},
       {R"(["X NV12", "NV12 X"])", R"(["X NV12"])", "nodes[0].links: GPU1 has no line"},
       {R"("trouble": "lost")", R"("trouble": 7)", "nodes[1].devices[1].trouble: 7 is not a valid name"},

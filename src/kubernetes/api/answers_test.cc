@@ -68,17 +68,17 @@ TEST(Answers, a_watch_event_contains_its_type_and_object) {
 
 TEST(Answers, invalid_watch_events_are_rejected) {
   const std::pair<std::string, const char*> rows[] = {
-      {"", "not JSON"},
-      {"{", "not JSON"},
+      {"", "invalid JSON"},
+      {"{", "invalid JSON"},
       {R"({"type":"ADDED","object":{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}} x)",
-       "not JSON"},
-      {R"({"type":"X"})", "of type 'X'"},
-      {"[]", "of type ''"},
-      {R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}})", "without uid or name"},
-      {R"({"type":"ADDED","object":{"metadata":{"name":"a","uid":"u"}}})", "without a resourceVersion"},
-      {R"({"type":"BOOKMARK","object":{}})", "without a resourceVersion"},
+       "invalid JSON"},
+      {R"({"type":"X"})", "unknown type 'X'"},
+      {"[]", "unknown type ''"},
+      {R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}})", "has no uid or no name"},
+      {R"({"type":"ADDED","object":{"metadata":{"name":"a","uid":"u"}}})", "has no resourceVersion"},
+      {R"({"type":"BOOKMARK","object":{}})", "has no resourceVersion"},
       {std::string(100'000, '['), "deeper than 64 levels"},
-      {"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"\xff\"}}}", "not JSON"}};
+      {"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"\xff\"}}}", "invalid JSON"}};
   for (const auto& [line, why] : rows) {
     const auto event = read_watch_event(line);
     ASSERT_FALSE(event) << line.substr(0, 80);

@@ -102,9 +102,10 @@ TEST(ResizeWriter, a_resize_writes_the_new_amounts_and_an_event) {
   EXPECT_THAT(s.notes(), ::testing::IsEmpty());
   s.node_reports(6_GiB);
   EXPECT_FALSE(s.is_changing());
-  EXPECT_THAT(s.notes(), ::testing::ElementsAre(
-                             "CarveSliceChanged: container c: 6 GiB instead of 4 GiB; scheduler and quotas "
-                             "still count the pod's limits"));
+  EXPECT_THAT(s.notes(),
+              ::testing::ElementsAre(
+                  "CarveSliceChanged: container c: 6 GiB instead of 4 GiB; the scheduler and quotas "
+                  "still count the pod's limits"));
   s.resize(1_GiB);
   EXPECT_EQ(s.written(), 1_GiB);
   EXPECT_EQ(s.reserved_now(), 6_GiB) << "the node has not shrunk it yet";

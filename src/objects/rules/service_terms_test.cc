@@ -241,7 +241,7 @@ TEST(ServiceCheck, each_rule_reports_its_field) {
          s.spec.port.reset();
          s.spec.readiness.http_get = objects::HttpGet{};
        },
-       "spec.readiness.httpGet", "add port"},
+       "spec.readiness.httpGet", "add spec.port"},
       {[](Service& s) { s.spec.readiness.period_seconds = 0; }, "spec.readiness.periodSeconds",
        "0 is not between 1 and"},
       {[](Service& s) { s.spec.readiness.timeout_seconds = 0; }, "spec.readiness.timeoutSeconds",
@@ -272,7 +272,7 @@ TEST(ServiceCheck, each_rule_reports_its_field) {
          s.spec.port.reset();
          s.spec.autoscale = objects::Autoscale{};
        },
-       "spec.autoscale.metric", "add port, or use gpuUtilization"},
+       "spec.autoscale.metric", "add spec.port, or use gpuUtilization"},
   };
   for (const auto& row : rows) {
     Service service = valid();

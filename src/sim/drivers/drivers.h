@@ -1,4 +1,4 @@
-// The drivers that the simulator can be. Each has its own libraries, which export exactly that driver's names
+// The drivers that the simulator can imitate. Each has its own libraries, which export exactly that driver's names
 // (libcuda.txt, libnvidia-ml.txt), because a program finds names by dlsym, before any device is known. The
 // libraries of driver 0 export the names of all drivers and are used for sets that do not name a driver.
 #pragma once

@@ -105,8 +105,8 @@ TEST(Connection, a_rejection_includes_the_fix) {
       {server, "auth-provider: {name: gcp}",
        "user 'u' has auth-provider, but credential plugins are not supported"},
       {server + ", insecure-skip-tls-verify: true", "",
-       "cluster 'c' has insecure-skip-tls-verify, which would send the token to any server; write "
-       "certificate-authority with the server's CA"},
+       "cluster 'c' has insecure-skip-tls-verify, which would send the token to any server; set "
+       "certificate-authority to the server's CA instead"},
       {server + ", proxy-url: 'http://p:1'", "", "cluster 'c' has proxy-url, which is not supported"},
       {server + ", tls-server-name: k", "", "cluster 'c' has tls-server-name, which is not supported"},
       {server, "username: a, password: b", "user 'u' has username"},

@@ -1,4 +1,4 @@
-// Devices of which the pods' annotations grant more than exists.
+// Overcommitted devices: the pods' annotations grant more than the device has.
 #pragma once
 
 #include <string>

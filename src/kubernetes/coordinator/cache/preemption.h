@@ -20,7 +20,7 @@ inline constexpr size_t max_preemption_tries = 500;
 bool fits_without(Cache&, const std::string& uid, const std::string& node, std::span<const std::string> pods);
 
 // Adds pods of lower priority to the scheduler's victims on the node until the pod fits there. It prefers the
-// lowest priorities, then few large pods, then the newest. Returns no value if the pod does not fit even so.
+// lowest priorities, then few large pods, then the newest. Returns no value if the pod does not fit even then.
 std::optional<std::vector<std::string>> complete_victims(Cache&, const std::string& uid,
                                                          const std::string& node,
                                                          std::span<const std::string> given);

@@ -67,7 +67,7 @@ class JsonCursor {
     ++at_;
     return true;
   }
-  // Skips to after the closing quote of the string.
+  // Skips past the closing quote of the string.
   bool pass_text();
 
   const char* const begin_;
