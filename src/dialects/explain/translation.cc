@@ -26,8 +26,8 @@ struct Rule {
 constexpr std::string_view all_manifests = "ack vke hami kubernetes";
 
 constexpr Rule rules[] = {
-    {"eas", "metadata name", "metadata name", "lower case, with - for _"},
-    {"eas", "name", "metadata name", "lower case, with - for _"},
+    {"eas", "metadata name", "metadata name", "in lower case, with - instead of _"},
+    {"eas", "name", "metadata name", "in lower case, with - instead of _"},
     {"eas", "metadata instance", "spec replicas", "the number of replicas"},
     {"eas", "metadata resource", "spec pool", "the node pool"},
     {"eas", "metadata gpu_memory", "spec gpu memory",

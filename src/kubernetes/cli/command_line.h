@@ -17,7 +17,8 @@ Result<std::vector<std::string>, std::string> arranged(std::vector<std::string> 
 // kubectl runs the program kubectl_complete-carve for `kubectl carve <TAB>`.
 inline constexpr const char* completion_script =
     "#!/bin/sh\n"
-    "# Completes `kubectl carve`. Save it as kubectl_complete-carve, executable, in a folder of PATH.\n"
+    "# Completes `kubectl carve`. Save it as kubectl_complete-carve in a folder of PATH and make it "
+    "executable.\n"
     "exec kubectl-carve __complete \"$@\"\n";
 
 // Returns the candidates that begin with the prefix in the format of kubectl: one per line, and a last line

@@ -284,7 +284,9 @@ int main(int argc, char** argv) {
     fmt::print("kubectl-carve {}\n", CARVE_VERSION);
   });
   app.add_subcommand("completion", "Print a script that completes `kubectl carve`")
-      ->footer("  kubectl carve completion > kubectl_complete-carve, executable and on PATH")
+      ->footer(
+          "Save it on PATH and make it executable:\n  kubectl carve completion > "
+          "~/bin/kubectl_complete-carve")
       ->callback([] { fmt::print("{}", kubernetes::cli::completion_script); });
 
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);

@@ -78,10 +78,11 @@ int fault(const Arguments& arguments) {
   if (arguments.words.size() < 2)
     throw Usage(
         "fault takes a directory and one of out-of-memory, xid CODE, hung-kernel, slow-nvml TIME, "
-        "device-lost, mig, mps, no-accounting, clear");
+        "device-lost, mig, mps, no-accounting or clear");
   const std::string &dir = arguments.words[0], &kind = arguments.words[1];
   Set set;
-  if (open_set(dir.c_str(), &set) != Opened::yes) throw Refused(dir + " holds no device set of this release");
+  if (open_set(dir.c_str(), &set) != Opened::yes)
+    throw Refused("cannot open a device set of this release in " + dir);
   const auto option = [&](const char* name) -> const std::string* {
     const auto found = arguments.options.find(name);
     return found == arguments.options.end() ? nullptr : &found->second;

@@ -63,7 +63,7 @@ struct TranslatedField {
   std::string value;    // As in the document: "20"
   std::string becomes;  // "spec.gpu.memory". Empty if the field has no counterpart.
   std::string result;   // "20GB"
-  std::string rule;     // A phrase: "lower case, with - for _"
+  std::string rule;     // A phrase: "in lower case, with - instead of _"
 };
 
 // Where a dry run would place the slice of a new replica.
