@@ -25,7 +25,7 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
 
 uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
   // The parser of the input has rejected such a node.
-  invariant(devices.size() <= max_node_devices, "a set of devices is one word");
+  invariant(devices.size() <= max_node_devices, "a set of devices fits in one word");
   invariant(node.model < models_.size() && node.kind < max_node_kinds);
   node.first = static_cast<uint32_t>(devices_.size());
   node.devices = static_cast<uint8_t>(devices.size());

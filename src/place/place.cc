@@ -154,7 +154,7 @@ std::string unequal_sizes(std::span<const DeviceSnapshot> devices, const Request
   const Device& first = devices.front().device;
   const auto other = std::ranges::find_if(
       devices, [&](const DeviceSnapshot& d) { return d.device.usable() != first.usable(); });
-  invariant(other != devices.end(), "fewer devices of one size than devices");
+  invariant(other != devices.end(), "some device has another size than the first one");
   std::vector<uint64_t> sizes;
   for (const DeviceSnapshot& device : devices) sizes.push_back(device.device.usable().count);
   std::ranges::sort(sizes, std::greater());

@@ -18,7 +18,7 @@ namespace carve::place {
 // Returns the memory that a part takes of this device.
 constexpr Bytes need(const PartShape& part, const DeviceState& c) {
   if (part.part.basis_points == 0) return part.memory;
-  invariant(part.part <= whole_device, "a part of a device is at most all of it");
+  invariant(part.part <= whole_device, "a part requests at most the whole device");
   const auto bytes = static_cast<unsigned __int128>(c.usable.count) * part.part.basis_points / 10000;
   return Bytes{static_cast<uint64_t>(bytes) & ~((uint64_t{1} << 20) - 1)};
 }

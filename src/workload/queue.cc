@@ -264,7 +264,7 @@ QueueGpu gpu_of(const JobNeed& need) {
 }
 
 Amount amount_on(const Amounts& amounts, uint32_t device, Bytes device_memory) {
-  invariant(device < amounts.device_count(), "the slice has the device");
+  invariant(device < amounts.device_count(), "the slice has a part with this index");
   if (amounts.exclusive) return {device_memory, whole_device.basis_points};
   const Part part = amounts.parts.empty() ? Part{.memory_bytes = amounts.memory_bytes,
                                                  .memory_bp = amounts.memory_bp,

@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     refused(1, "has 17 devices", "create", d, "a10x16,t4")
     refused(1, "there is no file", "create", d, "nowhere.yaml")
     refused(1, "holds no device set", "show", d)
-    refused(1, "holds no device set", "fault", d, "clear")
+    refused(1, "cannot open a device set", "fault", d, "clear")
 
     check("create", call("create", d, "a10x2,t4x1,a100-80", "--seed", "1").returncode == 0)
     shown = json.loads(call("show", d, "-o", "json").stdout)
