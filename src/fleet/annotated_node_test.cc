@@ -26,7 +26,7 @@ std::string device(const char* uuid, const std::string& more = "") {
   return fmt::format(R"({{"uuid":"{}","model":"NVIDIA A10","usable":1073741824{}}})", uuid, more);
 }
 
-TEST(AnnotatedNode, is_what_its_annotations_say) {
+TEST(AnnotatedNode, is_read_from_its_annotations) {
   const auto node = read_node(node_with(device(first) + "," + device(second, R"(,"health":"xid 79")"),
                                         R"(,"links":["X NV12","NV12 X"],"cpu":64000,"placement":"spread",)"
                                         R"("mode":{"desired":"none","effective":"memory"},)"
@@ -70,7 +70,7 @@ TEST(AnnotatedNode, unreadable_annotations_are_not_used) {
   EXPECT_THAT(read_node(node_with(many)).error(), HasSubstr("33 devices; a node can have at most 32"));
 }
 
-TEST(AnnotatedNode, kinds_have_numbers_of_their_own) {
+TEST(AnnotatedNode, each_kind_has_its_own_number) {
   std::set<unsigned> numbers;
   for (uint32_t mode = 0; mode < 4; ++mode)
     for (const bool is_named : {false, true})

@@ -5,7 +5,7 @@
 namespace carve::fleet {
 namespace {
 
-TEST(DeviceUse, a_removed_part_leaves_what_was_there) {
+TEST(DeviceUse, removing_a_part_restores_the_previous_amounts) {
   const HeldPart parts[] = {{.memory = 4_GiB, .share = {3000}, .isolation = Isolation::memory_and_compute},
                             {.memory = 2_GiB, .share = {3000}},  // Its share is not enforced.
                             {.memory = 1_GiB, .isolation = Isolation::none},
@@ -22,7 +22,7 @@ TEST(DeviceUse, a_removed_part_leaves_what_was_there) {
   EXPECT_EQ(use, DeviceUse{}) << "no amount is below 0";
 }
 
-TEST(DeviceUse, a_device_offers_what_is_left) {
+TEST(DeviceUse, a_device_offers_its_remaining_capacity) {
   const GpuDevice device{.usable = 10_GiB, .context = 1_GiB, .migrates = true};
   const place::DeviceState state = state_of(device, {4_GiB, {3000}, 2, 1, false}, true);
   EXPECT_EQ(state.free, 6_GiB);

@@ -56,7 +56,7 @@ TEST(ModeRule, units_are_those_of_the_node) {
   EXPECT_EQ(small->memory_units, (MemoryUnits{3, MemoryUnit::mib_128}));
 }
 
-TEST(ModeRule, an_invalid_request_is_no_mismatch) {
+TEST(ModeRule, an_invalid_request_is_not_reported_as_a_mismatch) {
   EXPECT_EQ(granted({}, {}),
             "invalid request: the request has no memory; add an amount, such as 4GiB or 50%");
   EXPECT_EQ(granted({}, {.mode = NodeMode::exclusive}).substr(0, 16), "invalid request:");

@@ -57,7 +57,7 @@ TEST(Service, that_never_restarts_is_finished_after_a_failure_but_restarts_lost_
   EXPECT_EQ(text(actions(service, machines.observed, 100 * second_ns)), "start 1-0");
 }
 
-TEST(Service, goes_through_start_crash_update_and_stop) {
+TEST(Service, is_started_restarted_after_a_crash_updated_and_stopped) {
   Machines machines;
   Service service = web(2);
   EXPECT_EQ(run(machines, service, 0, 20),

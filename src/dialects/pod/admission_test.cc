@@ -162,7 +162,7 @@ spec:
   EXPECT_FALSE(request.containers.contains("setup"));
 }
 
-TEST(Admission, replaces_a_request_of_slots_by_the_limit) {
+TEST(Admission, replaces_a_request_for_slots_with_the_limit) {
   const auto admitted = admit(json_of_yaml(R"(
 spec:
   containers:

@@ -60,7 +60,7 @@ TEST(BinaryImage, of_a_cubin_lists_kernels_parameters_registers_and_variables) {
   expect_kernels(image, true);
 }
 
-TEST(BinaryImage, of_a_cubin_runs_only_on_its_major_architecture_and_a_minor_one_not_older) {
+TEST(BinaryImage, of_a_cubin_runs_only_on_its_major_architecture_with_an_equal_or_newer_minor_one) {
   const struct {
     unsigned capability;
     ImageError expected;
