@@ -34,8 +34,7 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       ->type_name("SIZE");
   app.add_option("--pattern", o.pattern,
                  "How to allocate: once (the memory is kept), churn (allocate and free for --seconds) or "
-                 "fill (smaller "
-                 "and smaller allocations until no memory is free)")
+                 "fill (smaller and smaller allocations until no memory is free)")
       ->transform(one_of(std::map<std::string, Pattern>{
           {"once", Pattern::once}, {"churn", Pattern::churn}, {"fill", Pattern::fill}}))
       ->type_name("");

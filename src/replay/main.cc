@@ -165,7 +165,7 @@ void add_replay_options(CLI::App& app, Options& o) {
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
   app.add_option("--lifetimes", o.lifetimes,
-                 "With churn: lifetimes that are distributed exponentially or as in the trace")
+                 "With churn: distribution of lifetimes, exponential or as in the trace")
       ->check(CLI::IsMember({"exponential", "trace"}))
       ->capture_default_str();
   app.add_option("--longest", o.longest, "With churn and --lifetimes trace: maximum lifetime in seconds")
@@ -187,7 +187,7 @@ void add_output_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--curves", o.curves,
                  "With inflate: CSV file to write, with the percentage in use for each percentage requested "
-                 "(tools/plot)")
+                 "(tools/plot draws it)")
       ->type_name("FILE");
   app.add_option("--explain", o.request,
                  "A request, such as num_gpu=8,cpu_milli=64000: print where it fits after the first trace "
@@ -202,7 +202,7 @@ void add_output_options(CLI::App& app, Options& o) {
       ->check(CLI::Range(1u, 1'000'000u))
       ->type_name("DEVICES");
   app.add_flag("--quiet", o.quiet, "Print no progress on stderr");
-  app.add_option("--filled", o.filled, "With --explain: percentage of the devices that is requested before")
+  app.add_option("--filled", o.filled, "With --explain: percentage of the devices that is requested first")
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
   app.add_option("--jobs", o.jobs, "Number of threads")->check(CLI::Range(1u, 1024u))->capture_default_str();

@@ -175,7 +175,8 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Requ
     const std::string where = fmt::format("device {}: ", i);
     if (c.exclusive) return where + "an entry above is exclusive";
     if (shape.exclusive && c.slices != 0)
-      return where + fmt::format("the slice is exclusive, but {} entries above are on the device", c.slices);
+      return where +
+             fmt::format("the slice is exclusive, but {} of the entries above use the device", c.slices);
     if (need(shape, c) > c.free)
       return where + fmt::format("holds {}, but the entries above leave only {} of {}",
                                  text(need(shape, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());

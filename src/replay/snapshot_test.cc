@@ -95,7 +95,7 @@ TEST(Snapshot, errors_have_file_line_and_field) {
       {R"("cpu_milli": 2000)", R"("host_memory_bytes": 68719476737)",
        "of host memory, but the entries above leave only"},
       {R"("memory_bytes": 1073741824, "share_bp": 500, "app)", R"("exclusive": true, "app)",
-       "device 0: the slice is exclusive, but 1 entries above are on the device"},
+       "device 0: the slice is exclusive, but 1 of the entries above use the device"},
       {R"("devices": [0], "memory_bytes": 34359738368, "share_bp": 9000)",
        R"("devices": [0], "exclusive": true)",
        "f:9: held[1]: 'b' on node n1, device 0: an entry above is exclusive"},

@@ -71,7 +71,8 @@ class Client final : public ContainerRuntime {
     context.set_deadline(std::chrono::system_clock::now() + patience);
     const grpc::Status status = (stub_.get()->*method)(&context, request, &answer);
     if (status.ok()) return std::nullopt;
-    return fmt::format("the container runtime at {}: {}", socket_, status.error_message().substr(0, 300));
+    return fmt::format("a call to the container runtime at {} failed: {}", socket_,
+                       status.error_message().substr(0, 300));
   }
 
   const std::string socket_;
