@@ -51,7 +51,7 @@ void add_apply(CLI::App& app, Context& context) {
   add_documents(verb, options->documents);
   verb->add_flag("--dry-run", options->dry_run,
                  "Check the documents, print where each new replica would be placed, and store nothing");
-  add_wait(verb, options->wait, "Wait until the programs run, at most for this time");
+  add_wait(verb, options->wait, "Wait until the programs run, but no longer than this");
   add_output(verb, context);
   verb->footer("  carve apply -f examples/service.yaml --wait");
   verb->callback([&context, options] { apply(context, *options); });

@@ -313,7 +313,8 @@ void wait_for_job(Context& context, const ObjectName& name) {
                          });
     const auto now = patient_job(controller, name);
     if (!now) return answered(context, now, [](const auto&) {});
-    // The server ended the stream because the caller had not read for a long time; the last lines were lost.
+    // If the stream ended before the log did, for example because this program read too slowly, the log is
+    // read again. Lines that were printed are skipped.
     if (now->status.finished_at.empty() || (ended.opened && !is_complete)) continue;
     const objects::JobStatus& end = now->status;
     context.status = exit_status_of(end);

@@ -79,7 +79,7 @@ void add_scale(CLI::App& app, Context& context) {
       ->required();
   verb->add_option("--group", options->group, "Index of a worker group of a Ray cluster, counted from 0");
   verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
-  add_wait(verb, options->wait, "Wait until the replicas run, at most for this time");
+  add_wait(verb, options->wait, "Wait until the replicas run, but no longer than this");
   verb->footer("  carve scale service/demo --replicas 3");
   verb->callback([&context, options] {
     const auto object = required_object(context, options->words, options->name_space);

@@ -90,9 +90,8 @@ void print(const api::Slice& s) {
       fmt::format("{}{}", text(s.policy), s.latency_class == LatencyClass::latency ? ", latency class" : ""));
   for (const api::SlicePart& p : s.parts)
     if (p.spill_bytes != 0)
-      row("host memory",
-          fmt::format("{} of {} beyond the quota of device {}", text(Bytes{p.spilled_bytes}).c_str(),
-                      text(Bytes{p.spill_bytes}).c_str(), p.index));
+      row("spill", fmt::format("device {}: {} of {} used", p.index, text(Bytes{p.spilled_bytes}).c_str(),
+                               text(Bytes{p.spill_bytes}).c_str()));
   if (s.memory_units.count != 0)
     row("memory",
         fmt::format("{} x {} = {}", s.memory_units.count, text(size_of(s.memory_units.unit)).c_str(),

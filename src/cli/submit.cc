@@ -86,7 +86,7 @@ bool find_ray(Context& context, SubmitOptions& options) {
 }
 
 bool read_assignments(Context& context, SubmitOptions& options) {
-  std::set<std::string> keys;  // A later --params may set a key again.
+  std::set<std::string> keys;  // Set by --conf. They may override keys of the --params file.
   for (const std::string& word : options.assignments) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)

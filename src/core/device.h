@@ -12,8 +12,8 @@
 
 namespace carve {
 
-// "GPU-" and 8-4-4-4-12 hexadecimal digits, as NVML and nvidia-smi print it (nvmlDeviceGetUUID); 16 bytes, as
-// cuDeviceGetUuid returns them.
+// A device's UUID: the 16 bytes that cuDeviceGetUuid returns. Its text is "GPU-" and 8-4-4-4-12 hexadecimal
+// digits, as NVML (nvmlDeviceGetUUID) and nvidia-smi print it.
 struct Uuid {
   std::array<uint8_t, 16> bytes{};
 

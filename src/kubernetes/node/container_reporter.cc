@@ -88,7 +88,8 @@ void ContainerReporter::report_containers() {
   }
   const auto containers = runtime_.running();
   if (!containers) return;
-  for (const ContainerReport& container : to_report(agent->slices, *containers, reported_)) report(container);
+  for (const ContainerReport& container : find_unreported(agent->slices, *containers, reported_))
+    report(container);
   std::erase_if(reported_, [&](const std::string& key) {
     return std::ranges::none_of(*containers, [&](const RuntimeContainer& c) { return key.ends_with(c.id); });
   });

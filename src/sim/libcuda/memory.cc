@@ -166,8 +166,8 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int* flags, void* p) {
 
 namespace {
 
-// Returns CUDA_ERROR_INVALID_VALUE for memory that the driver does not know. cuPointerGetAttributes returns
-// empty values instead.
+// Writes one attribute. `a` is null for memory that the driver does not know: cuPointerGetAttribute rejects
+// such a pointer before this call, and cuPointerGetAttributes returns empty values for it.
 CUresult pointer_attribute(void* out, int which, const HeapRecord* a, CUdeviceptr pointer) {
   const bool host =
       a && (a->kind == Memory::host || a->kind == Memory::registered || (a->pool && a->pool->host));

@@ -20,9 +20,9 @@ bool holds_a_slice(const std::vector<api::Slice>& slices, const RuntimeContainer
 
 }  // namespace
 
-std::vector<ContainerReport> to_report(const std::vector<api::Slice>& slices,
-                                       const std::vector<RuntimeContainer>& containers,
-                                       const std::set<std::string>& reported) {
+std::vector<ContainerReport> find_unreported(const std::vector<api::Slice>& slices,
+                                             const std::vector<RuntimeContainer>& containers,
+                                             const std::set<std::string>& reported) {
   std::vector<ContainerReport> out;
   for (const api::Slice& slice : slices) {
     if (slice.slot.empty() || !slice.holder || !slice.holder->pod) continue;

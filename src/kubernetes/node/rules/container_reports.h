@@ -26,7 +26,8 @@ struct ContainerReport {
 
 // Returns the running containers of the slices' holders, and the containers of their pods that hold no slice.
 // Leaves out those that were already reported.
-std::vector<ContainerReport> to_report(const std::vector<api::Slice>&, const std::vector<RuntimeContainer>&,
-                                       const std::set<std::string>& reported);
+std::vector<ContainerReport> find_unreported(const std::vector<api::Slice>&,
+                                             const std::vector<RuntimeContainer>&,
+                                             const std::set<std::string>& reported);
 
 }  // namespace carve::kubernetes::node

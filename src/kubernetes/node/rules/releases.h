@@ -23,8 +23,8 @@ struct OrphanCandidate {
 std::vector<OrphanCandidate> find_orphans(const std::vector<api::Slice>&,
                                           const kubernetes::ObjectsByUid& pods);
 
-// Returns whether the response to a GET of the holder's pod proves that exactly this pod is gone or has
-// ended. A response without that information proves nothing.
+// Returns whether the response to a GET of the holder's pod proves that this pod (by uid) is gone or has ended:
+// a 404 with the reason NotFound, or a pod with another uid or in a final phase. False for any other response.
 bool proves_gone(const kubernetes::ApiAnswer&, const PodContainer& holder);
 
 }  // namespace carve::kubernetes::node

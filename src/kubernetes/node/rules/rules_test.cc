@@ -114,7 +114,7 @@ TEST(ContainerReports, an_init_container_is_confirmed_by_its_mounts) {
   const std::vector<RuntimeContainer> running{container("1", "u1", "main"), container("2", "u1", "second"),
                                               container("3", "u1", "setup"), container("4", "u2", "setup")};
   std::vector<std::string> found;
-  for (const ContainerReport& report : to_report({slice, other}, running, {}))
+  for (const ContainerReport& report : find_unreported({slice, other}, running, {}))
     found.push_back(report.key() + (report.is_shared ? " shared" : ""));
   EXPECT_THAT(found, ElementsAre("a 1", "a 3 shared", "b 2", "b 3 shared"));
   const auto info = [](const char* source, const char* destination) {
