@@ -92,7 +92,7 @@ TEST(ControllerOptions, are_rejected_with_one_line_that_has_the_option_the_value
       {{"--nonsense"}, "unknown option --nonsense; carve-controller --help lists the options"},
       {{"--node"}, "--node needs a value; carve-controller --help explains it"},
       {{"--node", "a"}, "--node 'a' must be NAME=SOCKET, such as a=/run/carve/carved.sock"},
-      {{"--node", "a="}, "--node 'a=' is not NAME=SOCKET"},
+      {{"--node", "a="}, "--node 'a=' must be NAME=SOCKET"},
       {{"--node", "=/x"},
        "--node '=/x': '' is not a valid node name; use 1 to 48 characters from a-z, 0-9 and -"},
       {{"--node", "A=/x"}, "'A' is not a valid node name"},

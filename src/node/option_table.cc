@@ -153,8 +153,8 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--context-charge",
      .value = "TO",
      .help =
-         "slice: CUDA contexts count against the slice's quota; reserve: they count against the device's\n"
-         "reserved bytes [slice]",
+         "slice: CUDA contexts count against the slice's quota; reserve: they count against\n"
+         "the device's reserved bytes [slice]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.contexts_in_slice = value == "slice";
        return {};

@@ -111,8 +111,8 @@ TEST(Topology, requires_devices_that_share_a_switch_with_a_third_to_share_it_wit
     return t ? std::string("accepted") : t.error().message;
   };
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::socket}}),
-            "topology: devices 0 and 2 share a PCIe switch with device 1, and the sockets' interconnect with "
-            "each other");
+            "topology: devices 0 and 2 share a PCIe switch with device 1, but only the sockets' interconnect "
+            "with each other");
   EXPECT_THAT(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::numa}}),
               HasSubstr("but only a NUMA node with each other"));
   // NVLink can connect any devices, and an unknown pair contradicts no row.

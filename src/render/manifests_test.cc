@@ -136,7 +136,7 @@ TEST(Render, rejects_amounts_that_kubernetes_cannot_express) {
   };
   EXPECT_EQ(refused({.memory = "4GiB", .share = "12.5%"}),
             "spec.gpu.share: '12.5%' is not a whole percentage, which carve.dev/compute requires");
-  EXPECT_THAT(refused({.memory = "12.5%"}), HasSubstr("which nvidia.com/gpumem-percentage counts"));
+  EXPECT_THAT(refused({.memory = "12.5%"}), HasSubstr("which nvidia.com/gpumem-percentage requires"));
   EXPECT_THAT(refused({.memory = "4 units", .share = "7%"}), HasSubstr("is not a multiple of 5 %"));
   EXPECT_THAT(refused({.memory = "4 units", .share = "10%", .devices = 2}),
               HasSubstr("a share on several devices requires memory in GiB"));

@@ -132,7 +132,7 @@ def test_a_cluster_stays_until_it_is_deleted(jobs):
     (folder / "job.py").write_text(JOB)
     for _ in range(2):  # The cluster stays.
         assert "sizes [(1, 4096), (1, 4096), (1, 8192)]" in submitted(jobs, status, folder)
-    assert "spec.workers[0].mgpuCore: 20: of raycluster shared only spec.workers[].replicas" in jobs.apply(
+    assert "spec.workers[0].mgpuCore: 20: only spec.workers[].replicas" in jobs.apply(
         {**cluster, "spec": {**spec, "workers": [{**spec["workers"][0], "mgpuCore": 20}, spec["workers"][1]]}}, status=1)
     assert "raycluster/shared unchanged" in jobs.apply(cluster)
     assert "3/3" in jobs.carve("get", "rayclusters") and status["dashboard"] in jobs.carve("describe", "raycluster/shared")

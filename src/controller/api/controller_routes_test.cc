@@ -194,7 +194,7 @@ TEST(ControllerRoutes, an_account_has_a_quota_and_operators_have_a_reserve) {
   }
   const auto reserved = post(3000, "late");
   EXPECT_EQ(reserved.status, 429u);
-  EXPECT_THAT(body(reserved), HasSubstr("the last 16 of 256 are kept for operators"));
+  EXPECT_THAT(body(reserved), HasSubstr("the last 16 of 256 are reserved for operators"));
   EXPECT_EQ(post(0, "more").status, 201u);
 }
 

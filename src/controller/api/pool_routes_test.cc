@@ -130,7 +130,7 @@ TEST_F(PoolRoutes, a_change_of_the_memory_unit_is_rejected_while_slices_in_units
 TEST_F(PoolRoutes, a_pool_with_nodes_cannot_be_deleted) {
   apply_pool("{}");
   ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
-  EXPECT_THAT(ask(409, "DELETE", "/v1/pools/p"), HasSubstr("pool p has the nodes n1"));
+  EXPECT_THAT(ask(409, "DELETE", "/v1/pools/p"), HasSubstr("pool p still has the nodes n1"));
   ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":""}})");
   ask(200, "DELETE", "/v1/pools/p");
   ask(404, "GET", "/v1/pools/p/slicing");

@@ -91,7 +91,7 @@ TEST(Submission, rejects_a_kubernetes_service_without_an_effect_by_its_field) {
   const std::string two = deployment("a", "a") + deployment("b", "b");
   const std::tuple<std::string, const char*, const char*> rows[] = {
       {two + address("a", "app: c"), "spec.selector", "the Service 'a' selects the pods of no Deployment"},
-      {two + address("a", "tier: web"), "spec.selector", "the Service 'a' selects the pods of a, b, and an"},
+      {two + address("a", "tier: web"), "spec.selector", "the Service 'a' selects the pods of a, b, but an"},
       {two + address("a", ""), "spec.selector", "the Service has no selector; add the labels of its pods"},
       {deployment("a", "a", "serve", 1, "team") + address("a", "app: a"), "spec.selector",
        "of no Deployment"},

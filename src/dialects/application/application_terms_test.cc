@@ -98,7 +98,7 @@ TEST(Application, each_rule_for_gpu_reports_its_field) {
       {mgpu + "compute: 0.5", "spec.gpu.memory", "gpu.memory: is required for type mGPU"},
       {mgpu + "memory: 256, compute: 0.5", "spec.gpu.memory",
        "gpu.memory: 256 MiB is too little; single-device sharing needs more than 256 MiB"},
-      {mgpu + "memory: 256MiB, compute: 0.5", "spec.gpu.memory", "gpu.memory: 256 MiB; single-device"},
+      {mgpu + "memory: 256MiB, compute: 0.5", "spec.gpu.memory", "gpu.memory: 256 MiB is too little; single-device"},
       {mgpu + "memory: 4096.5, compute: 0.5", "spec.gpu.memory",
        "gpu.memory: '4096.5' is not a whole number of MiB"},
       {mgpu + "memory: 20GB, compute: 0.5", "spec.gpu.memory",

@@ -337,7 +337,7 @@ TEST(Eas, each_error_reports_its_field) {
        "containers[0].env[1].name",
        "occurs twice"},
       {R"({"name": "a", "name": "b"})", {}, "", "name: the key occurs twice"},
-      {"[]", {}, "", "not an object"},
+      {"[]", {}, "", "must be a JSON object"},
       {"{", {}, "", "not JSON"},
   };
   for (const auto& row : rows) {

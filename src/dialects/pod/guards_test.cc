@@ -30,7 +30,7 @@ TEST(Guards, each_guard_has_its_message) {
        "resource "
        "claims; move the claims"},
       {"resourceClaims: [{name: nic, resourceClaimTemplateName: x}], schedulerName: default-scheduler",
-       "spec.resourceClaims: scheduler carve-scheduler of pods"},
+       "spec.resourceClaims: scheduler carve-scheduler, which places pods"},
       {"hostPID: true",
        "spec.hostPID: a pod with a slice must not share the host's namespaces; remove the field"},
       {"hostIPC: true",

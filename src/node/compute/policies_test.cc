@@ -116,7 +116,7 @@ TEST(Policies, in_a_damaged_file_are_reported_and_rewritten) {
   Machine m;
   std::ofstream(m.folder / "policy.json") << "{\"desired\": 7";
   m.start(guaranteed);
-  EXPECT_THAT(m.trouble, HasSubstr("cannot be read"));
+  EXPECT_THAT(m.trouble, HasSubstr("was unreadable and has been replaced"));
   EXPECT_EQ(m.start().of(device).effective, guaranteed);
   EXPECT_EQ(m.trouble, "");
 }

@@ -73,7 +73,7 @@ TEST_F(NodeLabelsTest, change_nothing_if_a_label_cannot_be_stored) {
   EXPECT_EQ(labels->all().at("zone"), "a");
   mkdir(folder.c_str(), 0700);
   std::ofstream(folder / "labels.json") << "{\"labels\": [";
-  EXPECT_THAT(start().error().message, HasSubstr("cannot be read"));
+  EXPECT_THAT(start().error().message, HasSubstr("labels.json: the document is not JSON"));
 }
 
 TEST_F(NodeLabelsTest, reject_invalid_values) {

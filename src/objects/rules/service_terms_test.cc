@@ -129,13 +129,13 @@ TEST(ServiceCheck, each_rule_reports_its_field) {
       {[](Service& s) { s.metadata.name = std::string(49, 'a'); }, "metadata.name", "is not a valid name"},
       {[](Service& s) { s.metadata.namespace_ = "../x"; }, "metadata.namespace",
        "'../x' is not a valid name"},
-      {[](Service& s) { s.metadata.labels["a=b"] = ""; }, "metadata.labels", "the key 'a=b' is not"},
+      {[](Service& s) { s.metadata.labels["a=b"] = ""; }, "metadata.labels", "'a=b' is not a valid key"},
       {[](Service& s) { s.metadata.labels["a"] = "\n"; }, "metadata.labels.a", "printable ASCII"},
       {[](Service& s) {
          for (int i = 0; i < 65; ++i) s.metadata.labels[fmt::format("{}", i)] = "";
        },
        "metadata.labels", "there are 65; use at most 64"},
-      {[](Service& s) { s.metadata.annotations[""] = ""; }, "metadata.annotations", "the key ''"},
+      {[](Service& s) { s.metadata.annotations[""] = ""; }, "metadata.annotations", "'' is not a valid key"},
       {[](Service& s) { s.metadata.account = std::string(254, 'a'); }, "metadata.account", "at most 253"},
       {[](Service& s) { s.spec.replicas = 65; }, "spec.replicas",
        "spec.replicas: 65 is not between 0 and 64"},

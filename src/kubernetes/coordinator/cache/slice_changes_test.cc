@@ -58,7 +58,7 @@ TEST(Changes, a_resize_is_divided_over_the_devices_of_the_slice) {
   EXPECT_EQ(larger_of(*more, slices), *more);
   const std::pair<kubernetes::PodResize, const char*> refused[] = {
       {resize_of({}), "container c: 0 bytes of memory for 2 devices must be a positive"},
-      {resize_of(10241_MiB), "request a multiple of 2Mi"},
+      {resize_of(10241_MiB), "must be a positive multiple of 2Mi"},
       {resize_of({UINT64_MAX}), "at most 1024 TiB"},
       {resize_of(4_GiB, "x"), "container x has no slice; use one of c, uneven, whole"},
       {resize_of(4_GiB, "whole"), "container whole has whole devices"},
