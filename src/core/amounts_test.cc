@@ -83,7 +83,8 @@ TEST(Amounts, next_to_parts_are_rejected_by_name) {
     EXPECT_THAT(request.error().message, HasSubstr(std::string("leave out ") + row.field));
   }
   EXPECT_TRUE(request_of({.devices = 2, .parts = *parse_parts("8GiB,4GiB")}, MemoryUnit::gib));
-  EXPECT_THAT(request_of({.parts = {{}, {}}}, MemoryUnit::gib).error().message, HasSubstr("parts[0]: set exactly one of memory_bytes"));
+  EXPECT_THAT(request_of({.parts = {{}, {}}}, MemoryUnit::gib).error().message,
+              HasSubstr("parts[0]: set exactly one of memory_bytes"));
   EXPECT_THAT(request_of({.parts = {{.memory_bytes = 1, .share_bp = 0}}}, MemoryUnit::gib).error().message,
               HasSubstr("parts[0]: a compute share"));
 }

@@ -152,9 +152,8 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = set_spill_limit},
     {.name = "--context-charge",
      .value = "TO",
-     .help =
-         "slice: CUDA contexts count against the slice's quota; reserve: they count against\n"
-         "the device's reserved bytes [slice]",
+     .help = "slice: CUDA contexts count against the slice's quota; reserve: they count against\n"
+             "the device's reserved bytes [slice]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.contexts_in_slice = value == "slice";
        return {};

@@ -223,7 +223,7 @@ def test_jobs_that_a_queue_does_not_allow_are_rejected_at_submission(jobs):
         *mgpu(), *python("pass"), queue="whole", status=1)
     assert "'7' is neither a multiple of 5 nor 99" in jobs.submit(*mgpu(7), *python("pass"), queue="strict", status=1)
     assert "22731 MiB of the largest device" in jobs.submit(*mgpu(30, 30000), *python("pass"), queue="strict", status=1)
-    assert "there is no queue 'train'; there are strict, whole" in jobs.submit(*mgpu(), *python("pass"), status=1)
+    assert "there is no queue 'train'; the queues are strict, whole" in jobs.submit(*mgpu(), *python("pass"), status=1)
     assert "no compute group 'x'; its compute groups are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)
     assert "queue whole is a GPU queue, which cannot be changed; create another queue" in jobs.apply(
         {"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": "whole"}, "spec": {"gpu": "mgpu"}}, status=1)

@@ -188,7 +188,7 @@ def test_a_node_without_its_labels_returns_to_the_defaults(nodes):
 
 
 def test_a_label_must_have_a_key_that_a_selector_can_name(nodes):
-    assert "the key 'a b' is not 1 to 253 printable ASCII characters" in nodes.carve("label", "node", "n1", "a b=1", status=1)
+    assert "'a b' is not a valid key; use 1 to 253 printable ASCII characters" in nodes.carve("label", "node", "n1", "a b=1", status=1)
     assert nodes.one("node", "n1")["metadata"]["labels"] == {}
 
 
@@ -241,7 +241,7 @@ def test_a_pai_eas_document_gets_slices_only_in_its_resource_groups(nodes):
     nodes.apply(pool(type="EAS Resource Group"))
     assert "; use one of: p" in eas(nodes, 1)
     assert "service/e checked" in eas(nodes, resource="p")
-    assert "metadata.resource: there is no pool 'q'; there are p" in eas(nodes, 1, resource="q")
+    assert "metadata.resource: there is no pool 'q'; the pools are p" in eas(nodes, 1, resource="q")
 
 
 def test_a_starting_node_becomes_available_by_itself(nodes):
@@ -421,7 +421,7 @@ def test_a_missing_pool_is_rejected_with_the_list_of_pools(nodes):
     nodes.apply(pool("a10"))
     status, _, text = asked(nodes.socket, "/v1/documents", "POST", json.dumps(service(pool="b")))
     assert (status, json.loads(text)["type"]) == (422, "carve:invalid")
-    assert json.loads(text)["detail"] == "spec.pool: there is no pool 'b'; there are a10"
+    assert json.loads(text)["detail"] == "spec.pool: there is no pool 'b'; the pools are a10"
     nodes.apply(pool("a10", sharing=False))
     nodes.carve("node", "pool", "n2", "a10")
     assert "GPU sharing is not enabled for pool a10" in nodes.apply(service(pool="a10"), status=1)

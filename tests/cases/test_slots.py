@@ -156,7 +156,7 @@ def test_the_reported_container_is_the_proof_if_there_is_no_pod_cgroup(node):
 def test_a_slot_has_one_slice_at_a_time(node):
     _, slice_ = grant(node)
     status, refused = grant(node, uid="u2")
-    assert status == 409 and f"slot s017 has the slice '{slice_['name']}'" in refused["detail"]
+    assert status == 409 and f"slot s017 still has the slice '{slice_['name']}'" in refused["detail"]
     # kubelet gives the slot to another container: no runtime may use the file of the previous slice.
     assert call(node, "DELETE", "/v1/slots/s017")[0] == 200 and not list(node.cdi.glob("*"))
     assert call(node, "DELETE", "/v1/slots/s017")[0] == 200

@@ -155,7 +155,8 @@ TEST_F(AgentRoutes, report_an_agent_that_does_not_answer_as_a_problem_of_the_nod
   EXPECT_THAT(ask(503, local(1000), "GET", "/v1/nodes/n1/node"), HasSubstr("node n1: no answer"));
   ask(503, local(1000), "GET", "/v1/nodes/n1/slices");
   views.answer = [](const AgentCall&) -> Outcome<AgentAnswer> { return json("no JSON"); };
-  EXPECT_THAT(ask(503, local(1000), "GET", "/v1/nodes/n1/slices"), HasSubstr("cannot read the agent's response"));
+  EXPECT_THAT(ask(503, local(1000), "GET", "/v1/nodes/n1/slices"),
+              HasSubstr("cannot read the agent's response"));
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ TEST(ContainerStart, rejects_slices_of_other_nodes_and_containers) {
       {pod(slices_on("n1", "main", "")), "it lists no device"},
       {pod(slices_on("n1", "main", part("GPU-00000000-0000-0000-0000-000000000003", 1, 0))),
        "this node has no device GPU-00000000-0000-0000-0000-000000000003"},
-      {pod(slices_on("n1", "main", part(first_device, (16ull << 30) + 1, 0))), "which has only 16 GiB usable"},
+      {pod(slices_on("n1", "main", part(first_device, (16ull << 30) + 1, 0))),
+       "which has only 16 GiB usable"},
       {pod(slices_on("n1", "main", good + "," + good)), "twice"}};
   for (const Row& row : rows) {
     const auto decision = decide(row.pod);
