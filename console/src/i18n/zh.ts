@@ -1,0 +1,3 @@
+export const zh = {
+};
+export type Key = keyof typeof zh;
