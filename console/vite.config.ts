@@ -17,7 +17,7 @@ function gateway(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [react(), gateway()],
+  plugins: process.env.VITEST ? [] : [react(), gateway()],
   build: {
     target: "es2022",
     modulePreload: { polyfill: false },

@@ -16,6 +16,7 @@ export interface Reply<T> {
 export interface CallOptions {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown; // Sent as JSON, a string as it is.
+  contentType?: string; // Of a string; text/plain without it.
   ifMatch?: string;
   signal?: AbortSignal;
   accept?: string;
@@ -62,7 +63,7 @@ export function whenUnauthenticated(handler: () => void) {
 
 async function send(method: string, target: string, options: CallOptions): Promise<Response> {
   const headers: Record<string, string> = { Accept: options.accept ?? "application/json" };
-  if (options.body !== undefined) headers["Content-Type"] = typeof options.body === "string" ? "text/plain" : "application/json";
+  if (options.body !== undefined) headers["Content-Type"] = typeof options.body === "string" ? (options.contentType ?? "text/plain") : "application/json";
   if (options.ifMatch) headers["If-Match"] = options.ifMatch;
   let response: Response;
   try {
@@ -95,5 +96,8 @@ export const get = async <T>(target: string, query?: CallOptions["query"], signa
   (await call<T>("GET", target, { ...(query && { query }), ...(signal && { signal }) })).value;
 export const post = async <T>(target: string, body: unknown = {}, query?: CallOptions["query"], signal?: AbortSignal) =>
   (await call<T>("POST", target, { body, ...(query && { query }), ...(signal && { signal }) })).value;
+// Sends the text of a document, JSON or YAML, as it is.
+export const postDocument = async <T>(target: string, text: string, query: CallOptions["query"] = {}, signal?: AbortSignal) =>
+  (await call<T>("POST", target, { body: text, contentType: "application/json", query, ...(signal && { signal }) })).value;
 export const getText = async (target: string, query?: CallOptions["query"], accept = "text/plain") =>
   (await send("GET", target, { accept, ...(query && { query }) })).text();

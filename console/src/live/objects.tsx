@@ -3,7 +3,7 @@
 import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
 import { get, path } from "../api/client";
-import type { Device, Kind, Objects, Slice } from "../api/types";
+import type { Device, Kind, Node, Objects, Slice } from "../api/types";
 import { type ConnectionState, noObjects, type ObjectMaps, startWatch } from "./watch";
 
 interface Live {
@@ -61,6 +61,21 @@ export function useObject<K extends Kind>(kind: K, name: string, namespace = "de
 }
 
 const poll_ms = 2000; // The controller polls its agents at this interval, too.
+const max_quickly_polled_nodes = 200;
+
+// The watch streams nodes without their agents' state (status.agent), so the list is polled for it.
+export function useNodes(): Node[] {
+  const nodes = useObjects("Node");
+  const list = useQuery({
+    queryKey: ["node", "agents"],
+    queryFn: ({ signal }) => get<{ items: Node[] }>("/v1/nodes", {}, signal),
+    refetchInterval: nodes.length <= max_quickly_polled_nodes ? poll_ms : 30_000,
+    select: (answer) => Object.fromEntries(answer.items.map((n) => [n.metadata.name, n.status.agent])),
+  });
+  return useMemo(() => nodes.map((n) => ({ ...n, status: { ...n.status, agent: list.data?.[n.metadata.name] ?? n.status.agent } })), [nodes, list.data]);
+}
+export const useNode = (name: string): Node | undefined => useNodes().find((n) => n.metadata.name === name);
+export const isReachable = (node: Node) => node.status.agent?.reachability !== "unreachable";
 
 export type NodeSlice = Slice & { node: string };
 export type NodeDevice = Device & { node: string };
@@ -78,9 +93,7 @@ interface NodeLists<T> {
 // object, so that its row is not rendered again.
 function useNodeLists<T>(what: "slices" | "devices", nodes: string[] | undefined): NodeLists<T & { node: string }> {
   const all = useObjects("Node");
-  const names = all
-    .filter((n) => n.status.agent?.reachability !== "unreachable" && (!nodes || nodes.includes(n.metadata.name)))
-    .map((n) => n.metadata.name);
+  const names = all.map((n) => n.metadata.name).filter((name) => !nodes || nodes.includes(name));
   const combine = useCallback(
     (results: { data?: (T & { node: string })[] | undefined; error: Error | null; isPending: boolean }[]) => ({
       items: results.flatMap((r) => r.data ?? []),

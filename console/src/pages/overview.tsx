@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { useT } from "../i18n";
 import type { Node } from "../api/types";
-import { type NodeSlice, useLive, useObjects, useSlices } from "../live/objects";
+import { type NodeSlice, useLive, useNodes, useObjects, useSlices } from "../live/objects";
 import { Button, Empty, LinkButton, Page, Panel, Status } from "../ui/basics";
 import { SelectField } from "../ui/fields";
 import { bytes, share } from "../ui/format";
@@ -178,7 +178,7 @@ function MapPanel({ nodes }: { nodes: Node[] }) {
 
 export function Overview() {
   const t = useT();
-  const nodes = useObjects("Node");
+  const nodes = useNodes();
   const problems = useProblems();
   const { state } = useLive();
   if (nodes.length === 0)

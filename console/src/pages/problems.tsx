@@ -1,7 +1,7 @@
 // What needs attention, from the states that the API reports.
 import { useMemo } from "react";
 import { useT } from "../i18n";
-import { useObjects } from "../live/objects";
+import { useNodes, useObjects } from "../live/objects";
 import { Status, type Tone } from "../ui/basics";
 import { ObjectLink } from "./amounts";
 
@@ -15,7 +15,7 @@ export interface FleetProblem {
 
 export function useProblems(): FleetProblem[] {
   const t = useT();
-  const nodes = useObjects("Node");
+  const nodes = useNodes();
   const pools = useObjects("Pool");
   const services = useObjects("Service");
   const applications = useObjects("Application");
