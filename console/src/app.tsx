@@ -88,7 +88,9 @@ function Pages() {
         {routes.map(([path, Component]) => (
           <Route key={path} path={path} component={Component as ComponentType<object>} />
         ))}
-        <Route component={NotFound} />
+        <Route>
+          <NotFound />
+        </Route>
       </Switch>
       <FocusOnNavigation />
     </Suspense>

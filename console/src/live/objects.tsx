@@ -3,7 +3,7 @@
 import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
 import { get, path } from "../api/client";
-import type { Device, Kind, Node, Objects, Slice } from "../api/types";
+import { type Device, type Job, type Kind, type Node, type Objects, path_of, type RayCluster, type Slice } from "../api/types";
 import { type ConnectionState, noObjects, type ObjectMaps, startWatch } from "./watch";
 
 interface Live {
@@ -62,6 +62,7 @@ export function useObject<K extends Kind>(kind: K, name: string, namespace = "de
 
 const poll_ms = 2000; // The controller polls its agents at this interval, too.
 const max_quickly_polled_nodes = 200;
+const max_polled_jobs = 500; // The longest page of the API.
 
 // The watch streams nodes without their agents' state (status.agent), so the list is polled for it.
 export function useNodes(): Node[] {
@@ -75,6 +76,29 @@ export function useNodes(): Node[] {
   return useMemo(() => nodes.map((n) => ({ ...n, status: { ...n.status, agent: list.data?.[n.metadata.name] ?? n.status.agent } })), [nodes, list.data]);
 }
 export const useNode = (name: string): Node | undefined => useNodes().find((n) => n.metadata.name === name);
+// The watch streams waiting jobs and Ray clusters without their position and reason, so their list is polled
+// while one waits.
+function useWaiting<K extends "Job" | "RayCluster">(kind: K): Objects[K][] {
+  const objects = useObjects(kind);
+  const list = useQuery({
+    queryKey: ["waiting", kind],
+    queryFn: ({ signal }) => get<{ items: Job[] }>(`/v1/${path_of[kind]}`, { limit: max_polled_jobs }, signal),
+    refetchInterval: poll_ms,
+    enabled: objects.some((o) => o.status.phase === "Queued"),
+    select: (answer) => new Map(answer.items.map((o) => [o.metadata.uid, o.status])),
+  });
+  return useMemo(
+    () =>
+      objects.map((object) => {
+        const status = object.status.phase === "Queued" ? list.data?.get(object.metadata.uid) : undefined;
+        return status ? { ...object, status: { ...object.status, position: status.position, reason: status.reason } } : object;
+      }),
+    [objects, list.data],
+  );
+}
+export const useJobs = (): Job[] => useWaiting("Job");
+export const useRayClusters = (): RayCluster[] => useWaiting("RayCluster");
+
 export const isReachable = (node: Node) => node.status.agent?.reachability !== "unreachable";
 
 export type NodeSlice = Slice & { node: string };

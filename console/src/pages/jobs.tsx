@@ -5,7 +5,7 @@ import { call, path, post } from "../api/client";
 import { useRights } from "../api/session";
 import type { Job, RayCluster } from "../api/types";
 import { useT } from "../i18n";
-import { useObject, useObjects } from "../live/objects";
+import { useJobs, useObjects } from "../live/objects";
 import { Banner, Button, Code, Empty, Facts, json, Labels, LinkButton, Page, Panel, Status, Tabs, Warnings } from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { amount, clock } from "../ui/format";
@@ -20,7 +20,7 @@ import { inOrder } from "./queues";
 
 export function JobsPage() {
   const t = useT();
-  const jobs = useObjects("Job");
+  const jobs = useJobs();
   const queues = useObjects("Queue");
   const rows = useMemo(() => inOrder(jobs), [jobs]);
   const columns = useJobColumns(true);
@@ -188,7 +188,7 @@ function JobActions({ job }: { job: Job }) {
 export function JobPage() {
   const t = useT();
   const { name = "", tab = "" } = useParams<{ name: string; tab: string }>();
-  const job = useObject("Job", decodeURIComponent(name));
+  const job = useJobs().find((j) => j.metadata.name === decodeURIComponent(name));
   if (!job) return <NotFound what={`job/${name}`} />;
   const href = jobHref(job);
   const { status, spec } = job;

@@ -5,7 +5,7 @@ import { call, path } from "../api/client";
 import { useRights } from "../api/session";
 import type { RayCluster } from "../api/types";
 import { useT } from "../i18n";
-import { useObject, useObjects } from "../live/objects";
+import { useRayClusters } from "../live/objects";
 import { Age, Banner, Button, Empty, Facts, LinkButton, Page, Panel, Status, Tabs, Warnings } from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { TextField } from "../ui/fields";
@@ -22,7 +22,7 @@ const workersText = (cluster: RayCluster) => cluster.spec.workers.map((g) => (g.
 
 export function RayClustersPage() {
   const t = useT();
-  const clusters = useObjects("RayCluster");
+  const clusters = useRayClusters();
   const { mayChange } = useRights();
   const columns = useMemo<Column<RayCluster>[]>(
     () => [
@@ -62,7 +62,7 @@ export function RayClusterPage() {
   const t = useT();
   const [, navigate] = useLocation();
   const { name = "", tab = "" } = useParams<{ name: string; tab: string }>();
-  const cluster = useObject("RayCluster", decodeURIComponent(name));
+  const cluster = useRayClusters().find((c) => c.metadata.name === decodeURIComponent(name));
   const { mayChangeOf } = useRights();
   const [open, setOpen] = useState<"workers" | "delete" | null>(null);
   if (!cluster) return <NotFound what={`raycluster/${name}`} />;
