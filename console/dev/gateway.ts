@@ -24,18 +24,28 @@ export interface GatewayOptions {
 const max_body_bytes = 4096;
 const session_seconds = 12 * 3600;
 export const security_headers = {
-  "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+  "Content-Security-Policy":
+    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
 };
 
 function sendJson(response: ServerResponse, status: number, value: unknown) {
-  response.writeHead(status, { "Content-Type": status < 300 ? "application/json" : "application/problem+json", "Cache-Control": "no-store" });
+  response.writeHead(status, {
+    "Content-Type": status < 300 ? "application/json" : "application/problem+json",
+    "Cache-Control": "no-store",
+  });
   response.end(JSON.stringify(value));
 }
 
 function sendProblem(response: ServerResponse, status: number, type: string, detail: string) {
-  sendJson(response, status, { type: `carve:${type}`, title: type.replaceAll("-", " "), status, detail, reasons: [] });
+  sendJson(response, status, {
+    type: `carve:${type}`,
+    title: type.replaceAll("-", " "),
+    status,
+    detail,
+    reasons: [],
+  });
 }
 
 function readBody(request: IncomingMessage): Promise<string> {
@@ -51,14 +61,19 @@ function readBody(request: IncomingMessage): Promise<string> {
 }
 
 // Sends a request to the controller and returns the status and the parsed body.
-function ask(options: http.RequestOptions, body?: unknown): Promise<{ status: number; value: Record<string, unknown> }> {
+function ask(
+  options: http.RequestOptions,
+  body?: unknown,
+): Promise<{ status: number; value: Record<string, unknown> }> {
   return new Promise((resolve, reject) => {
     const request = http.request(options, (response) => {
       let text = "";
       response.on("data", (chunk) => {
         text += chunk;
       });
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, value: text ? JSON.parse(text) : {} }));
+      response.on("end", () =>
+        resolve({ status: response.statusCode ?? 0, value: text ? JSON.parse(text) : {} }),
+      );
     });
     request.on("error", reject);
     if (body !== undefined) request.write(JSON.stringify(body));
@@ -79,7 +94,10 @@ export async function makeGateway(options: GatewayOptions) {
     for (const known of tokens.values()) if (known.role === role) return known;
     const account = execFileSync("id", ["-un"]).toString().trim();
     const name = `console-${role}-${randomBytes(3).toString("hex")}`;
-    const made = await ask({ socketPath: options.socket, path: "/v1/tokens", method: "POST" }, { name, role, account, days: 1 });
+    const made = await ask(
+      { socketPath: options.socket, path: "/v1/tokens", method: "POST" },
+      { name, role, account, days: 1 },
+    );
     if (made.status >= 300) throw new Error(`POST /v1/tokens: ${JSON.stringify(made.value)}`);
     const token = String(made.value.token);
     tokens.set(token, { name, role, account, token });
@@ -90,16 +108,29 @@ export async function makeGateway(options: GatewayOptions) {
   async function readToken(token: string): Promise<Omit<StoredSession, "expiresAt"> | null> {
     const known = tokens.get(token);
     if (known) return known;
-    const at = (path: string, method = "GET"): http.RequestOptions => ({ host, port, path, method, headers: bearer(token) });
+    const at = (path: string, method = "GET"): http.RequestOptions => ({
+      host,
+      port,
+      path,
+      method,
+      headers: bearer(token),
+    });
     if ((await ask(at("/v1/version"))).status !== 200) return null;
-    if ((await ask(at("/v1/tokens"))).status === 200) return { name: "token", role: "operator", account: "", token };
-    const probe = { apiVersion: "carve.dev/v1", kind: "Service", metadata: { name: "probe" }, spec: { run: { command: ["true"] } } };
+    if ((await ask(at("/v1/tokens"))).status === 200)
+      return { name: "token", role: "operator", account: "", token };
+    const probe = {
+      apiVersion: "carve.dev/v1",
+      kind: "Service",
+      metadata: { name: "probe" },
+      spec: { run: { command: ["true"] } },
+    };
     const tried = await ask(at("/v1/documents?dryRun=true", "POST"), probe);
     const account = /account (\S+)/.exec(String(tried.value.detail))?.[1] ?? "";
     return { name: "token", role: tried.status === 403 ? "viewer" : "user", account, token };
   }
 
-  const cookieOf = (request: IncomingMessage) => /(?:^|; )carve_session=([A-Za-z0-9_-]+)/.exec(request.headers.cookie ?? "")?.[1] ?? "";
+  const cookieOf = (request: IncomingMessage) =>
+    /(?:^|; )carve_session=([A-Za-z0-9_-]+)/.exec(request.headers.cookie ?? "")?.[1] ?? "";
 
   async function handleSession(request: IncomingMessage, response: ServerResponse) {
     const id = cookieOf(request);
@@ -114,7 +145,8 @@ export async function makeGateway(options: GatewayOptions) {
       response.setHeader("Set-Cookie", "carve_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
       return sendJson(response, 200, {});
     }
-    if (request.method !== "POST") return sendProblem(response, 405, "invalid-argument", "GET, POST or DELETE");
+    if (request.method !== "POST")
+      return sendProblem(response, 405, "invalid-argument", "GET, POST or DELETE");
     const body = JSON.parse((await readBody(request)) || "{}") as { code?: string; token?: string };
     let found: Omit<StoredSession, "expiresAt"> | null = null;
     if (body.token) found = await readToken(body.token);
@@ -122,45 +154,66 @@ export async function makeGateway(options: GatewayOptions) {
       for (const role of ["operator", "user", "viewer"] as const)
         if (body.code && options.codes?.[role] === body.code) found = await tokenFor(role);
     if (!found)
-      return sendProblem(response, 401, "unauthenticated", body.token ? "the token is not valid" : "the code is not valid; print a new one: carve console");
+      return sendProblem(
+        response,
+        401,
+        "unauthenticated",
+        body.token ? "the token is not valid" : "the code is not valid; print a new one: carve console",
+      );
     const secret = randomBytes(24).toString("base64url");
     const session = { ...found, expiresAt: expiresAt() };
     sessions.set(secret, session);
-    response.setHeader("Set-Cookie", `carve_session=${secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${session_seconds}`);
+    response.setHeader(
+      "Set-Cookie",
+      `carve_session=${secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${session_seconds}`,
+    );
     const { token: _, ...shown } = session;
     sendJson(response, 200, shown);
   }
 
   function forward(request: IncomingMessage, response: ServerResponse, session: StoredSession) {
     const headers: http.OutgoingHttpHeaders = { ...request.headers, ...bearer(session.token) };
-    for (const name of ["host", "authorization", "origin", "cookie", "connection", "referer"]) delete headers[name];
+    for (const name of ["host", "authorization", "origin", "cookie", "connection", "referer"])
+      delete headers[name];
     headers.Host = options.tcp;
     headers.Authorization = `Bearer ${session.token}`;
-    const onward = http.request({ host, port, path: request.url, method: request.method, headers }, (answer) => {
-      const { connection: _, ...rest } = answer.headers;
-      response.writeHead(answer.statusCode ?? 502, rest);
-      answer.pipe(response);
-      answer.on("error", () => response.destroy());
-      response.on("close", () => answer.destroy());
-    });
-    onward.on("error", () => (response.headersSent ? response.destroy() : sendProblem(response, 503, "unavailable", "the controller does not respond")));
+    const onward = http.request(
+      { host, port, path: request.url, method: request.method, headers },
+      (answer) => {
+        const { connection: _, ...rest } = answer.headers;
+        response.writeHead(answer.statusCode ?? 502, rest);
+        answer.pipe(response);
+        answer.on("error", () => response.destroy());
+        response.on("close", () => answer.destroy());
+      },
+    );
+    onward.on("error", () =>
+      response.headersSent
+        ? response.destroy()
+        : sendProblem(response, 503, "unavailable", "the controller does not respond"),
+    );
     response.on("close", () => onward.destroy());
     request.pipe(onward);
   }
 
   return (request: IncomingMessage, response: ServerResponse, next: () => void) => {
     const target = request.url ?? "/";
-    if (process.env.NODE_ENV !== "development") for (const [name, value] of Object.entries(security_headers)) response.setHeader(name, value);
+    if (process.env.NODE_ENV !== "development")
+      for (const [name, value] of Object.entries(security_headers)) response.setHeader(name, value);
     const isApi = /^\/(v1\/|openapi\.json|metrics)/.test(target);
     if (!isApi) return next();
     const origin = request.headers.origin;
-    if (origin && new URL(origin).host !== request.headers.host) return sendProblem(response, 403, "permission-denied", "foreign Origin");
+    if (origin && new URL(origin).host !== request.headers.host)
+      return sendProblem(response, 403, "permission-denied", "foreign Origin");
     if (target === "/v1/session") {
-      handleSession(request, response).catch((error) => sendProblem(response, 503, "unavailable", String(error.message)));
+      handleSession(request, response).catch((error) =>
+        sendProblem(response, 503, "unavailable", String(error.message)),
+      );
       return;
     }
     const session = sessions.get(cookieOf(request));
-    if (!session || Date.parse(session.expiresAt) < Date.now()) return sendProblem(response, 401, "unauthenticated", "no session; sign in");
+    if (!session || Date.parse(session.expiresAt) < Date.now())
+      return sendProblem(response, 401, "unauthenticated", "no session; sign in");
     forward(request, response, session);
   };
 }
@@ -170,6 +223,7 @@ export async function gatewayFromEnvironment() {
   if (!CARVE_CONTROLLER) throw new Error("set CARVE_CONTROLLER to the controller's socket");
   const code = CARVE_CONSOLE_CODE ?? randomBytes(9).toString("base64url");
   const codes = { operator: code, user: `${code}-user`, viewer: `${code}-viewer` };
-  for (const [role, value] of Object.entries(codes)) console.log(`  sign in as ${role}: /login?code=${value}`);
+  for (const [role, value] of Object.entries(codes))
+    console.log(`  sign in as ${role}: /login?code=${value}`);
   return makeGateway({ socket: CARVE_CONTROLLER, tcp: CARVE_CONTROLLER_TCP, codes });
 }

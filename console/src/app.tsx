@@ -10,7 +10,7 @@ import { NotFound } from "./pages/not-found";
 import { Overview } from "./pages/overview";
 import { Shell } from "./pages/shell";
 import { SignIn } from "./pages/sign-in";
-import { Loading } from "./ui/basics";
+import { ErrorBoundary, Loading } from "./ui/basics";
 import { ToastProvider } from "./ui/dialog";
 
 const client = new QueryClient({
@@ -24,7 +24,8 @@ const client = new QueryClient({
 });
 
 type Module = Record<string, ComponentType>;
-const page = (load: () => Promise<unknown>, name: string) => lazy(async () => ({ default: ((await load()) as Module)[name]! }));
+const page = (load: () => Promise<unknown>, name: string) =>
+  lazy(async () => ({ default: ((await load()) as Module)[name]! }));
 
 const services = () => import("./pages/services");
 const nodes = () => import("./pages/nodes");
@@ -73,7 +74,8 @@ function FocusOnNavigation() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the effect is for a change of the location
   useEffect(() => {
     scrollTo(0, 0);
-    if (document.activeElement !== document.body) document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+    if (document.activeElement !== document.body)
+      document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
   }, [location]);
   return null;
 }
@@ -81,19 +83,27 @@ function FocusOnNavigation() {
 function Pages() {
   const t = useT();
   const { isLoaded, state } = useLive();
-  if (!isLoaded) return state === "lost" ? <p className="muted">{t("The controller does not respond. Trying again…")}</p> : <Loading />;
+  const [location] = useLocation();
+  if (!isLoaded)
+    return state === "lost" ? (
+      <p className="muted">{t("The controller does not respond. Trying again…")}</p>
+    ) : (
+      <Loading />
+    );
   return (
-    <Suspense fallback={<Loading />}>
-      <Switch>
-        {routes.map(([path, Component]) => (
-          <Route key={path} path={path} component={Component as ComponentType<object>} />
-        ))}
-        <Route>
-          <NotFound />
-        </Route>
-      </Switch>
-      <FocusOnNavigation />
-    </Suspense>
+    <ErrorBoundary location={location} title={t("This page cannot be shown")}>
+      <Suspense fallback={<Loading />}>
+        <Switch>
+          {routes.map(([path, Component]) => (
+            <Route key={path} path={path} component={Component as ComponentType<object>} />
+          ))}
+          <Route>
+            <NotFound />
+          </Route>
+        </Switch>
+        <FocusOnNavigation />
+      </Suspense>
+    </ErrorBoundary>
   );
 }
 

@@ -1,6 +1,6 @@
 // Checks the budget of the first view: the gzipped JavaScript that index.html loads, with everything that it
 // imports statically. Lazy pages are printed and not counted. Exits with 1 if the budget is exceeded.
-import { readFileSync, readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
 const max_first_view_bytes = 250 * 1024;
@@ -12,12 +12,22 @@ const first = new Set();
 function add(path) {
   if (first.has(path)) return;
   first.add(path);
-  for (const [, imported] of read(path).toString().matchAll(/(?:from|import)\s*"\.\/([^"]+\.js)"/g)) add(`assets/${imported}`);
+  for (const [, imported] of read(path)
+    .toString()
+    .matchAll(/(?:from|import)\s*"\.\/([^"]+\.js)"/g))
+    add(`assets/${imported}`);
 }
-for (const [, path] of read("index.html").toString().matchAll(/(?:src|href)="\/([^"]+\.js)"/g)) add(path);
+for (const [, path] of read("index.html")
+  .toString()
+  .matchAll(/(?:src|href)="\/([^"]+\.js)"/g))
+  add(path);
 
 const bytes = [...first].reduce((sum, path) => sum + size(path), 0);
-const lazy = readdirSync(new URL("assets/", folder)).filter((name) => name.endsWith(".js") && !first.has(`assets/${name}`));
+const lazy = readdirSync(new URL("assets/", folder)).filter(
+  (name) => name.endsWith(".js") && !first.has(`assets/${name}`),
+);
 for (const name of lazy) console.log(`  lazy ${name}: ${(size(`assets/${name}`) / 1024).toFixed(1)} KiB`);
-console.log(`first view: ${(bytes / 1024).toFixed(1)} KiB of gzipped JavaScript, at most ${max_first_view_bytes / 1024}`);
+console.log(
+  `first view: ${(bytes / 1024).toFixed(1)} KiB of gzipped JavaScript, at most ${max_first_view_bytes / 1024}`,
+);
 process.exit(bytes > max_first_view_bytes ? 1 : 0);

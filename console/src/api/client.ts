@@ -24,7 +24,10 @@ export interface CallOptions {
 
 // Encodes each value of a path: path`/v1/services/${name}`.
 export function path(parts: TemplateStringsArray, ...values: string[]): string {
-  return parts.reduce((text, part, i) => text + part + (i < values.length ? encodeURIComponent(values[i]!) : ""), "");
+  return parts.reduce(
+    (text, part, i) => text + part + (i < values.length ? encodeURIComponent(values[i]!) : ""),
+    "",
+  );
 }
 
 export function withQuery(target: string, query: CallOptions["query"] = {}): string {
@@ -37,23 +40,38 @@ export function withQuery(target: string, query: CallOptions["query"] = {}): str
 
 function problemOf(error: unknown): Problem {
   if (error instanceof DOMException && error.name === "AbortError") throw error;
-  return { type: "carve:no-response", title: "no response", status: 0, detail: "the controller does not respond", reasons: [] };
+  return {
+    type: "carve:no-response",
+    title: "no response",
+    status: 0,
+    detail: "the controller does not respond",
+    reasons: [],
+  };
 }
 
 async function readProblem(response: Response): Promise<Problem> {
   const text = await response.text();
   try {
     const problem = JSON.parse(text) as Problem;
-    if (typeof problem.type === "string" && problem.type.startsWith("carve:")) return { ...problem, reasons: problem.reasons ?? [] };
+    if (typeof problem.type === "string" && problem.type.startsWith("carve:"))
+      return { ...problem, reasons: problem.reasons ?? [] };
   } catch {
     // The response is not from the controller.
   }
-  return { type: "carve:unavailable", title: response.statusText, status: response.status, detail: text.slice(0, 300), reasons: [] };
+  return {
+    type: "carve:unavailable",
+    title: response.statusText,
+    status: response.status,
+    detail: text.slice(0, 300),
+    reasons: [],
+  };
 }
 
 // Returns the texts of `299 - "TEXT"`, of which the browser joins several with ", ".
 export function warningTexts(header: string | null): string[] {
-  return [...(header ?? "").matchAll(/299 - "((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text!.replace(/\\(.)/g, "$1"));
+  return [...(header ?? "").matchAll(/299 - "((?:[^"\\]|\\.)*)"/g)].map(([, text]) =>
+    text!.replace(/\\(.)/g, "$1"),
+  );
 }
 
 let onUnauthenticated = () => {};
@@ -63,7 +81,9 @@ export function whenUnauthenticated(handler: () => void) {
 
 async function send(method: string, target: string, options: CallOptions): Promise<Response> {
   const headers: Record<string, string> = { Accept: options.accept ?? "application/json" };
-  if (options.body !== undefined) headers["Content-Type"] = typeof options.body === "string" ? (options.contentType ?? "text/plain") : "application/json";
+  if (options.body !== undefined)
+    headers["Content-Type"] =
+      typeof options.body === "string" ? (options.contentType ?? "text/plain") : "application/json";
   if (options.ifMatch) headers["If-Match"] = options.ifMatch;
   let response: Response;
   try {
@@ -71,7 +91,12 @@ async function send(method: string, target: string, options: CallOptions): Promi
       method,
       headers,
       signal: options.signal ?? null,
-      body: options.body === undefined ? null : typeof options.body === "string" ? options.body : JSON.stringify(options.body),
+      body:
+        options.body === undefined
+          ? null
+          : typeof options.body === "string"
+            ? options.body
+            : JSON.stringify(options.body),
     });
   } catch (error) {
     throw new ApiError(problemOf(error));
@@ -94,10 +119,26 @@ export async function call<T>(method: string, target: string, options: CallOptio
 
 export const get = async <T>(target: string, query?: CallOptions["query"], signal?: AbortSignal) =>
   (await call<T>("GET", target, { ...(query && { query }), ...(signal && { signal }) })).value;
-export const post = async <T>(target: string, body: unknown = {}, query?: CallOptions["query"], signal?: AbortSignal) =>
-  (await call<T>("POST", target, { body, ...(query && { query }), ...(signal && { signal }) })).value;
+export const post = async <T>(
+  target: string,
+  body: unknown = {},
+  query?: CallOptions["query"],
+  signal?: AbortSignal,
+) => (await call<T>("POST", target, { body, ...(query && { query }), ...(signal && { signal }) })).value;
 // Sends the text of a document, JSON or YAML, as it is.
-export const postDocument = async <T>(target: string, text: string, query: CallOptions["query"] = {}, signal?: AbortSignal) =>
-  (await call<T>("POST", target, { body: text, contentType: "application/json", query, ...(signal && { signal }) })).value;
+export const postDocument = async <T>(
+  target: string,
+  text: string,
+  query: CallOptions["query"] = {},
+  signal?: AbortSignal,
+) =>
+  (
+    await call<T>("POST", target, {
+      body: text,
+      contentType: "application/json",
+      query,
+      ...(signal && { signal }),
+    })
+  ).value;
 export const getText = async (target: string, query?: CallOptions["query"], accept = "text/plain") =>
   (await send("GET", target, { accept, ...(query && { query }) })).text();

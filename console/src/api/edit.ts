@@ -16,19 +16,33 @@ export class Conflict<T> extends Error {
 }
 
 export const editableText = (object: Editable) =>
-  JSON.stringify({ metadata: { labels: object.metadata.labels, annotations: object.metadata.annotations }, spec: object.spec }, null, 2);
+  JSON.stringify(
+    {
+      metadata: { labels: object.metadata.labels, annotations: object.metadata.annotations },
+      spec: object.spec,
+    },
+    null,
+    2,
+  );
 
 const max_attempts = 5;
 
 // Sends a PUT or PATCH for the object as it was when the user began to edit it (`loaded`).
-export async function saveObject<T extends Editable>(method: "PUT" | "PATCH", target: string, loaded: T, body: unknown, query: Record<string, string | boolean> = {}): Promise<{ value: T; warnings: string[] }> {
+export async function saveObject<T extends Editable>(
+  method: "PUT" | "PATCH",
+  target: string,
+  loaded: T,
+  body: unknown,
+  query: Record<string, string | boolean> = {},
+): Promise<{ value: T; warnings: string[] }> {
   for (let attempt = 0; ; attempt++) {
     const current = await call<T>("GET", target);
     if (editableText(current.value) !== editableText(loaded)) throw new Conflict(current.value);
     try {
       return await call<T>(method, target, { body, ifMatch: current.etag, query });
     } catch (error) {
-      if (!(error instanceof ApiError && error.problem.status === 412) || attempt >= max_attempts) throw error;
+      if (!(error instanceof ApiError && error.problem.status === 412) || attempt >= max_attempts)
+        throw error;
     }
   }
 }

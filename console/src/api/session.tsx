@@ -33,7 +33,13 @@ export function useRights() {
 export const signIn = (secret: { code: string } | { token: string }) =>
   call<Session>("POST", "/v1/session", { body: secret }).then((reply) => reply.value);
 
-export function SessionProvider({ children, signedOut }: { children: ReactNode; signedOut: (problem?: string) => ReactNode }) {
+export function SessionProvider({
+  children,
+  signedOut,
+}: {
+  children: ReactNode;
+  signedOut: (problem?: string) => ReactNode;
+}) {
   const client = useQueryClient();
   const session = useQuery({
     queryKey: ["session"],

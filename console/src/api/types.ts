@@ -14,24 +14,32 @@ type Full<T> = T extends (infer U)[]
 type Schemas = components["schemas"];
 export type Doc<K extends keyof Schemas> = Full<Schemas[K]>;
 
-export type Service = Doc<"Service">;
-export type Application = Doc<"Application">;
-export type Node = Doc<"Node">;
+type Replace<T, P> = Omit<T, keyof P> & P;
+// T with the fields K that may be absent, as std::optional fields of the C++ structs are.
+type Absent<T, K extends keyof T> = Omit<T, K> & Partial<Pick<T, K>>;
+
+export type Service = Replace<
+  Doc<"Service">,
+  { spec: Absent<Doc<"Service">["spec"], "gpu" | "port" | "targetPort" | "autoscale"> }
+>;
+export type Application = Replace<Doc<"Application">, { spec: Absent<Doc<"Application">["spec"], "port"> }>;
+export type Node = Replace<Doc<"Node">, { status: Absent<Doc<"Node">["status"], "agent"> }>;
 export type Pool = Doc<"Pool">;
-export type Queue = Doc<"Queue">;
-export type Job = Doc<"Job">;
+export type Queue = Replace<Doc<"Queue">, { spec: Absent<Doc<"Queue">["spec"], "quota"> }>;
+export type Job = Replace<Doc<"Job">, { status: Absent<Doc<"Job">["status"], "exitStatus"> }>;
 export type RayCluster = Doc<"RayCluster">;
 export type Tariff = Doc<"Tariff">;
 export type Budget = Doc<"Budget">;
-export type Slice = Doc<"Slice">;
-export type Device = Doc<"DeviceList">["devices"][number];
+type SlicePart = Absent<Doc<"Slice">["parts"][number], "compute">;
+export type Slice = Replace<Absent<Doc<"Slice">, "holder">, { parts: SlicePart[] }>;
+export type Device = Absent<Doc<"DeviceList">["devices"][number], "compute" | "arbitration" | "readings">;
 export type Bill = Doc<"Bill">;
 export type InvoiceLine = Bill["lines"][number];
 export type Slicing = Doc<"Slicing">;
 export type Applied = Doc<"AppliedList">["items"][number];
 export type Explanation = Doc<"Explanation">;
 export type ObjectEvent = Doc<"ObjectEventList">["items"][number];
-export type Revision = Doc<"RevisionList">["items"][number];
+export type Revision = Absent<Doc<"RevisionList">["items"][number], "gpu">;
 export type Token = Doc<"TokenList">["items"][number];
 export type Condition = Service["status"]["conditions"][number];
 export type Workload = Service | Application;

@@ -26,9 +26,26 @@ export interface ApplicationForm {
 }
 
 export const new_application: ApplicationForm = {
-  name: "", runs: "command", command: "", image: "", workdir: "", env: "", port: "8000", pool: "", replicas: "1", isElastic: false,
-  cpuRequest: "", cpuLimit: "", memoryRequest: "", memoryLimit: "", gpuType: "mGPU", isMultiDevice: false, compute: "0.3", memory: "4096",
-  policy: "", devices: "",
+  name: "",
+  runs: "command",
+  command: "",
+  image: "",
+  workdir: "",
+  env: "",
+  port: "8000",
+  pool: "",
+  replicas: "1",
+  isElastic: false,
+  cpuRequest: "",
+  cpuLimit: "",
+  memoryRequest: "",
+  memoryLimit: "",
+  gpuType: "mGPU",
+  isMultiDevice: false,
+  compute: "0.3",
+  memory: "4096",
+  policy: "",
+  devices: "",
 };
 
 // The three policies, with the vendor's words and an explanation of one line.
@@ -54,7 +71,8 @@ function gpuOf(form: ApplicationForm): Json | undefined {
     if (form.isMultiDevice) gpu.multiDevice = true;
     Object.assign(gpu, filled({ compute: form.compute, memory: form.memory, policy: form.policy }));
   }
-  if (form.devices.trim() !== "" && (form.gpuType === "GPU" || form.isMultiDevice)) gpu.devices = integerOrText(form.devices);
+  if (form.devices.trim() !== "" && (form.gpuType === "GPU" || form.isMultiDevice))
+    gpu.devices = integerOrText(form.devices);
   return gpu;
 }
 

@@ -3,7 +3,10 @@
 import { numberOrText, textOf } from "./number";
 
 export type ResourceType = "eas" | "lingjun" | "public";
-export const resource_types: { type: ResourceType; name: "EAS Resource Group" | "Resource Quota" | "Public Resources" }[] = [
+export const resource_types: {
+  type: ResourceType;
+  name: "EAS Resource Group" | "Resource Quota" | "Public Resources";
+}[] = [
   { type: "eas", name: "EAS Resource Group" },
   { type: "lingjun", name: "Resource Quota" },
   { type: "public", name: "Public Resources" },
@@ -27,12 +30,25 @@ export interface EasForm {
 }
 
 export const new_eas: EasForm = {
-  name: "", instances: "1", resourceType: "eas", resource: "", isSliced: true, gpuMemory: "", gpuCore: "", gpu: "", cpu: "", memory: "",
-  runs: "command", command: "", image: "", port: "8000",
+  name: "",
+  instances: "1",
+  resourceType: "eas",
+  resource: "",
+  isSliced: true,
+  gpuMemory: "",
+  gpuCore: "",
+  gpu: "",
+  cpu: "",
+  memory: "",
+  runs: "command",
+  command: "",
+  image: "",
+  port: "8000",
 };
 
 type Json = Record<string, unknown>;
-const asObject = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
+const asObject = (value: unknown): Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 
 // Sets the field, or removes it if the text is empty.
 function put(object: Json, key: string, text: string, read: (text: string) => unknown = (t) => t) {
@@ -107,6 +123,12 @@ export function readEas(text: string): { form: Omit<EasForm, "resourceType">; ba
 
 // Errors that the API cannot report: the document without the field is valid and means something else.
 export function checkEas(form: EasForm): { field: string; message: string }[] {
-  if (form.isSliced && form.gpuMemory.trim() === "") return [{ field: "metadata.gpu_memory", message: "is required with GPU slicing: memory of each service instance" }];
+  if (form.isSliced && form.gpuMemory.trim() === "")
+    return [
+      {
+        field: "metadata.gpu_memory",
+        message: "is required with GPU slicing: memory of each service instance",
+      },
+    ];
   return [];
 }

@@ -28,8 +28,26 @@ export interface JobForm {
 }
 
 export const new_job: JobForm = {
-  name: "", queue: "", computeGroup: "default", engine: "custom", usesGpu: true, core: "30", memory: "4096", devices: "1", taskAmount: "0.1",
-  parameters: {}, command: "", env: "", workdir: "", engineHome: "", python: "", workers: "1", tasks: "1", priority: "0", retries: "0", deadline: "",
+  name: "",
+  queue: "",
+  computeGroup: "default",
+  engine: "custom",
+  usesGpu: true,
+  core: "30",
+  memory: "4096",
+  devices: "1",
+  taskAmount: "0.1",
+  parameters: {},
+  command: "",
+  env: "",
+  workdir: "",
+  engineHome: "",
+  python: "",
+  workers: "1",
+  tasks: "1",
+  priority: "0",
+  retries: "0",
+  deadline: "",
 };
 
 export const core_key = "emr.serverless.mgpu.core";
@@ -70,7 +88,11 @@ export function jobDocument(form: JobForm, gpu: QueueGpu): Json {
     computeGroup: form.computeGroup,
     engine: form.engine,
     parameters: { ...gpuParameters(form, gpu), ...form.parameters },
-    run: { command: splitCommand(form.command), ...(Object.keys(env).length ? { env } : {}), ...(form.workdir.trim() ? { workdir: form.workdir.trim() } : {}) },
+    run: {
+      command: splitCommand(form.command),
+      ...(Object.keys(env).length ? { env } : {}),
+      ...(form.workdir.trim() ? { workdir: form.workdir.trim() } : {}),
+    },
   };
   if (form.engine !== "custom") {
     if (form.engineHome.trim()) spec.engineHome = form.engineHome.trim();
@@ -81,7 +103,12 @@ export function jobDocument(form: JobForm, gpu: QueueGpu): Json {
   if (form.priority.trim() && form.priority.trim() !== "0") spec.priority = numberOrText(form.priority);
   if (form.retries.trim() && form.retries.trim() !== "0") spec.retries = numberOrText(form.retries);
   if (form.deadline.trim()) spec.deadlineSeconds = numberOrText(form.deadline);
-  return { apiVersion: "carve.dev/v1", kind: "Job", metadata: form.name.trim() ? { name: form.name.trim() } : {}, spec };
+  return {
+    apiVersion: "carve.dev/v1",
+    kind: "Job",
+    metadata: form.name.trim() ? { name: form.name.trim() } : {},
+    spec,
+  };
 }
 
 export interface WorkerGroup {
@@ -98,7 +125,15 @@ export interface RayClusterForm {
   parameters: string; // KEY=VALUE lines
   env: string;
 }
-export const new_raycluster: RayClusterForm = { name: "", queue: "", computeGroup: "default", engineHome: "", workers: [{ replicas: "2", core: "30", memory: "4096" }], parameters: "", env: "" };
+export const new_raycluster: RayClusterForm = {
+  name: "",
+  queue: "",
+  computeGroup: "default",
+  engineHome: "",
+  workers: [{ replicas: "2", core: "30", memory: "4096" }],
+  parameters: "",
+  env: "",
+};
 
 export function rayClusterDocument(form: RayClusterForm, gpu: QueueGpu): Json {
   const parameters = readPairs(form.parameters);
@@ -111,7 +146,12 @@ export function rayClusterDocument(form: RayClusterForm, gpu: QueueGpu): Json {
       queue: form.queue,
       ...(form.computeGroup !== "default" ? { computeGroup: form.computeGroup } : {}),
       engineHome: form.engineHome.trim(),
-      workers: form.workers.map((group) => ({ replicas: numberOrText(group.replicas), ...(gpu === "mgpu" ? { mgpuCore: numberOrText(group.core), mgpuMemory: numberOrText(group.memory) } : {}) })),
+      workers: form.workers.map((group) => ({
+        replicas: numberOrText(group.replicas),
+        ...(gpu === "mgpu"
+          ? { mgpuCore: numberOrText(group.core), mgpuMemory: numberOrText(group.memory) }
+          : {}),
+      })),
       ...(Object.keys(parameters).length ? { parameters } : {}),
       ...(Object.keys(env).length ? { env } : {}),
     },

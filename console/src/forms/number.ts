@@ -5,7 +5,8 @@ export function numberOrText(text: string): number | string {
   return /^-?\d+(\.\d+)?$/.test(trimmed) ? Number(trimmed) : trimmed;
 }
 
-export const textOf = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
+export const textOf = (value: unknown): string =>
+  value === undefined || value === null ? "" : String(value);
 
 // "A=1\nB=2" as a map, and back. A line without "=" is a variable without a value.
 export function readPairs(text: string): Record<string, string> {
@@ -33,7 +34,8 @@ export function splitCommand(text: string): string[] {
     const c = text[i]!;
     if (quote) {
       if (c === quote) quote = "";
-      else if (c === "\\" && quote === '"' && i + 1 < text.length && '"\\$`'.includes(text[i + 1]!)) word += text[++i];
+      else if (c === "\\" && quote === '"' && i + 1 < text.length && '"\\$`'.includes(text[i + 1]!))
+        word += text[++i];
       else word += c;
     } else if (c === "'" || c === '"') {
       quote = c;
@@ -55,4 +57,7 @@ export function splitCommand(text: string): string[] {
 }
 
 // The inverse of splitCommand().
-export const joinCommand = (words: string[]) => words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
+export const joinCommand = (words: string[]) =>
+  words
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(" ");

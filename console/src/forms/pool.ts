@@ -10,7 +10,15 @@ export interface PoolForm {
   sharing: boolean;
   bestEffort: string;
 }
-export const new_pool: PoolForm = { name: "", type: "eas", labels: "", taints: "", labelSync: false, sharing: true, bestEffort: "allow" };
+export const new_pool: PoolForm = {
+  name: "",
+  type: "eas",
+  labels: "",
+  taints: "",
+  labelSync: false,
+  sharing: true,
+  bestEffort: "allow",
+};
 
 export interface Taint {
   key: string;
@@ -32,15 +40,48 @@ export function readTaints(text: string): Taint[] {
       };
     });
 }
-export const taintsText = (taints: Taint[]) => taints.map((taint) => `${taint.key}=${taint.value}:${taint.effect}`).join("\n");
+export const taintsText = (taints: Taint[]) =>
+  taints.map((taint) => `${taint.key}=${taint.value}:${taint.effect}`).join("\n");
 
 export function poolSpec(form: PoolForm) {
-  const labels = Object.fromEntries(Object.entries(readPairs(form.labels)).map(([key, value]) => [key, value.trim()]));
-  return { type: form.type, labels, taints: readTaints(form.taints), labelSync: form.labelSync, sharing: form.sharing, bestEffort: form.bestEffort };
+  const labels = Object.fromEntries(
+    Object.entries(readPairs(form.labels)).map(([key, value]) => [key, value.trim()]),
+  );
+  return {
+    type: form.type,
+    labels,
+    taints: readTaints(form.taints),
+    labelSync: form.labelSync,
+    sharing: form.sharing,
+    bestEffort: form.bestEffort,
+  };
 }
 
-export const poolDocument = (form: PoolForm) => ({ apiVersion: "carve.dev/v1", kind: "Pool", metadata: { name: form.name.trim() }, spec: poolSpec(form) });
+export const poolDocument = (form: PoolForm) => ({
+  apiVersion: "carve.dev/v1",
+  kind: "Pool",
+  metadata: { name: form.name.trim() },
+  spec: poolSpec(form),
+});
 
-export function readPool(name: string, spec: { type: string; labels: Record<string, string>; taints: Taint[]; labelSync: boolean; sharing: boolean; bestEffort: string }): PoolForm {
-  return { name, type: spec.type, labels: pairsText(spec.labels), taints: taintsText(spec.taints), labelSync: spec.labelSync, sharing: spec.sharing, bestEffort: spec.bestEffort };
+export function readPool(
+  name: string,
+  spec: {
+    type: string;
+    labels: Record<string, string>;
+    taints: Taint[];
+    labelSync: boolean;
+    sharing: boolean;
+    bestEffort: string;
+  },
+): PoolForm {
+  return {
+    name,
+    type: spec.type,
+    labels: pairsText(spec.labels),
+    taints: taintsText(spec.taints),
+    labelSync: spec.labelSync,
+    sharing: spec.sharing,
+    bestEffort: spec.bestEffort,
+  };
 }

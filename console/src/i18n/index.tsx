@@ -14,7 +14,11 @@ export function fill(text: string, args: Args = {}): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => (name in args ? String(args[name]) : whole));
 }
 
-const LanguageContext = createContext<{ language: Language; t: Translate; setLanguage: (language: Language) => void } | null>(null);
+const LanguageContext = createContext<{
+  language: Language;
+  t: Translate;
+  setLanguage: (language: Language) => void;
+} | null>(null);
 
 function initialLanguage(): Language {
   const stored = localStorage.getItem(storage_key);

@@ -3,7 +3,16 @@
 import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
 import { get, path } from "../api/client";
-import { type Device, type Job, type Kind, type Node, type Objects, path_of, type RayCluster, type Slice } from "../api/types";
+import {
+  type Device,
+  type Job,
+  type Kind,
+  type Node,
+  type Objects,
+  path_of,
+  type RayCluster,
+  type Slice,
+} from "../api/types";
 import { type ConnectionState, noObjects, type ObjectMaps, startWatch } from "./watch";
 
 interface Live {
@@ -45,14 +54,24 @@ const watched = {
 } as const;
 
 export function useObjects<K extends Kind>(kind: K): Objects[K][] {
-  const { data } = useQuery({ ...watched, select: (maps: ObjectMaps) => maps[kind] as ReadonlyMap<string, Objects[K]> });
+  const { data } = useQuery({
+    ...watched,
+    select: (maps: ObjectMaps) => maps[kind] as ReadonlyMap<string, Objects[K]>,
+  });
   return useMemo(
-    () => [...((data ?? none[kind]) as ReadonlyMap<string, Objects[K]>).values()].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1)),
+    () =>
+      [...((data ?? none[kind]) as ReadonlyMap<string, Objects[K]>).values()].sort((a, b) =>
+        a.metadata.name < b.metadata.name ? -1 : 1,
+      ),
     [data, kind],
   );
 }
 
-export function useObject<K extends Kind>(kind: K, name: string, namespace = "default"): Objects[K] | undefined {
+export function useObject<K extends Kind>(
+  kind: K,
+  name: string,
+  namespace = "default",
+): Objects[K] | undefined {
   const { data } = useQuery({
     ...watched,
     select: (maps: ObjectMaps) => (maps[kind] as ReadonlyMap<string, Objects[K]>).get(`${namespace}/${name}`),
@@ -73,7 +92,14 @@ export function useNodes(): Node[] {
     refetchInterval: nodes.length <= max_quickly_polled_nodes ? poll_ms : 30_000,
     select: (answer) => Object.fromEntries(answer.items.map((n) => [n.metadata.name, n.status.agent])),
   });
-  return useMemo(() => nodes.map((n) => ({ ...n, status: { ...n.status, agent: list.data?.[n.metadata.name] ?? n.status.agent } })), [nodes, list.data]);
+  return useMemo(
+    () =>
+      nodes.map((n) => ({
+        ...n,
+        status: { ...n.status, agent: list.data?.[n.metadata.name] ?? n.status.agent },
+      })),
+    [nodes, list.data],
+  );
 }
 export const useNode = (name: string): Node | undefined => useNodes().find((n) => n.metadata.name === name);
 // The watch streams waiting jobs and Ray clusters without their position and reason, so their list is polled
@@ -82,7 +108,8 @@ function useWaiting<K extends "Job" | "RayCluster">(kind: K): Objects[K][] {
   const objects = useObjects(kind);
   const list = useQuery({
     queryKey: ["waiting", kind],
-    queryFn: ({ signal }) => get<{ items: Job[] }>(`/v1/${path_of[kind]}`, { limit: max_polled_jobs }, signal),
+    queryFn: ({ signal }) =>
+      get<{ items: Job[] }>(`/v1/${path_of[kind]}`, { limit: max_polled_jobs }, signal),
     refetchInterval: poll_ms,
     enabled: objects.some((o) => o.status.phase === "Queued"),
     select: (answer) => new Map(answer.items.map((o) => [o.metadata.uid, o.status])),
@@ -91,7 +118,9 @@ function useWaiting<K extends "Job" | "RayCluster">(kind: K): Objects[K][] {
     () =>
       objects.map((object) => {
         const status = object.status.phase === "Queued" ? list.data?.get(object.metadata.uid) : undefined;
-        return status ? { ...object, status: { ...object.status, position: status.position, reason: status.reason } } : object;
+        return status
+          ? { ...object, status: { ...object.status, position: status.position, reason: status.reason } }
+          : object;
       }),
     [objects, list.data],
   );
@@ -115,11 +144,16 @@ interface NodeLists<T> {
 
 // Polls a list of each node; `nodes` limits the nodes. An element whose values have not changed stays the same
 // object, so that its row is not rendered again.
-function useNodeLists<T>(what: "slices" | "devices", nodes: string[] | undefined): NodeLists<T & { node: string }> {
+function useNodeLists<T>(
+  what: "slices" | "devices",
+  nodes: string[] | undefined,
+): NodeLists<T & { node: string }> {
   const all = useObjects("Node");
   const names = all.map((n) => n.metadata.name).filter((name) => !nodes || nodes.includes(name));
   const combine = useCallback(
-    (results: { data?: (T & { node: string })[] | undefined; error: Error | null; isPending: boolean }[]) => ({
+    (
+      results: { data?: (T & { node: string })[] | undefined; error: Error | null; isPending: boolean }[],
+    ) => ({
       items: results.flatMap((r) => r.data ?? []),
       problems: results.flatMap((r) => (r.error ? [{ node: "", message: r.error.message }] : [])),
       isLoading: results.some((r) => r.isPending),

@@ -10,7 +10,8 @@ export const keyOf = (object: AnyObject) => `${object.metadata.namespace}/${obje
 
 // The objects of each kind by key. A map is replaced and never changed, so that readers can compare it.
 export type ObjectMaps = { [K in Kind]: ReadonlyMap<string, Objects[K]> };
-export const noObjects = () => Object.fromEntries(kinds.map((kind) => [kind, new Map()])) as unknown as ObjectMaps;
+export const noObjects = () =>
+  Object.fromEntries(kinds.map((kind) => [kind, new Map()])) as unknown as ObjectMaps;
 
 export type Change = { type: "added" | "modified" | "deleted"; object: AnyObject };
 
@@ -21,7 +22,8 @@ export function applyChanges(maps: ObjectMaps, changes: Change[], isWholeList: b
   for (const { type, object } of changes) {
     const kind = object.kind as Kind;
     if (!kinds.includes(kind)) continue;
-    const map = (out[kind] ??= new Map(base[kind] as ReadonlyMap<string, AnyObject>));
+    const map = out[kind] ?? new Map(base[kind] as ReadonlyMap<string, AnyObject>);
+    out[kind] = map;
     if (type === "deleted") map.delete(keyOf(object));
     else map.set(keyOf(object), object);
   }

@@ -9,7 +9,8 @@ export const quotaOf = (slice: Slice) => slice.parts.reduce((sum, part) => sum +
 export const chargedOf = (slice: Slice) => slice.parts.reduce((sum, part) => sum + part.charged_bytes, 0);
 export const shareOf = (slice: Slice) => slice.parts.reduce((sum, part) => sum + part.share_bp, 0);
 // Of its own parts' time in the last 60 s, in basis points of one device.
-export const achievedOf = (slice: Slice) => slice.parts.reduce((sum, part) => sum + (part.compute?.achieved_60s_bp ?? 0), 0);
+export const achievedOf = (slice: Slice) =>
+  slice.parts.reduce((sum, part) => sum + (part.compute?.achieved_60s_bp ?? 0), 0);
 export const isIdle = (slice: Slice) => achievedOf(slice) === 0;
 
 // "30%", "30%,10%" for different parts, "-" for best effort.
@@ -27,7 +28,8 @@ export interface WorkloadName {
 export function workloadOf(slice: Slice): WorkloadName {
   const kind = slice.labels["carve.dev/kind"];
   const name = slice.labels["carve.dev/name"];
-  if (slice.holder?.pod?.name) return { kind: "pod", name: `${slice.holder.pod.namespace}/${slice.holder.pod.name}` };
+  if (slice.holder?.pod?.name)
+    return { kind: "pod", name: `${slice.holder.pod.namespace}/${slice.holder.pod.name}` };
   return kind && name ? { kind, name } : { kind: "", name: "" };
 }
 export const workloadText = (slice: Slice) => {
@@ -36,8 +38,14 @@ export const workloadText = (slice: Slice) => {
 };
 
 const pages: Record<string, string> = {
-  service: "services", application: "applications", node: "nodes", pool: "pools", queue: "queues", job: "jobs",
-  raycluster: "rayclusters", "ray-cluster": "rayclusters",
+  service: "services",
+  application: "applications",
+  node: "nodes",
+  pool: "pools",
+  queue: "queues",
+  job: "jobs",
+  raycluster: "rayclusters",
+  "ray-cluster": "rayclusters",
 };
 // The page of an object, by the kind in lower case; empty if there is none.
 export function pageOf(kind: string, name: string): string {
@@ -56,25 +64,46 @@ export function WorkloadLink({ slice }: { slice: Slice }) {
   return kind ? <ObjectLink kind={kind} name={name}>{`${kind}/${name}`}</ObjectLink> : <>-</>;
 }
 
-export const SliceLink = ({ node, name }: { node: string; name: string }) => <Link href={`/slices/${encodeURIComponent(node)}/${encodeURIComponent(name)}`}>{name}</Link>;
+export const SliceLink = ({ node, name }: { node: string; name: string }) => (
+  <Link href={`/slices/${encodeURIComponent(node)}/${encodeURIComponent(name)}`}>{name}</Link>
+);
 
 // "1.2 GiB / 4 GiB" with a bar.
 export function MemoryCell({ used, granted }: { used: number; granted: number }) {
   const text = `${bytes(used)} / ${bytes(granted)}`;
   return (
     <span className="amounts">
-      <Meter label={text} whole={granted} parts={[{ value: used, tone: used > granted * 0.95 ? "bad" : "used" }]} />
+      <Meter
+        label={text}
+        whole={granted}
+        parts={[{ value: used, tone: used > granted * 0.95 ? "bad" : "used" }]}
+      />
       <span>{text}</span>
     </span>
   );
 }
 
 // "20 GiB granted of 22.2 GiB": of a device or of several.
-export function GrantedCell({ granted, usable, used = 0 }: { granted: number; usable: number; used?: number }) {
+export function GrantedCell({
+  granted,
+  usable,
+  used = 0,
+}: {
+  granted: number;
+  usable: number;
+  used?: number;
+}) {
   const text = `${bytes(granted)} / ${bytes(usable)}`;
   return (
     <span className="amounts">
-      <Meter label={text} whole={usable} parts={[{ value: used, tone: "used" }, { value: Math.max(granted - used, 0), tone: "granted" }]} />
+      <Meter
+        label={text}
+        whole={usable}
+        parts={[
+          { value: used, tone: "used" },
+          { value: Math.max(granted - used, 0), tone: "granted" },
+        ]}
+      />
       <span>{text}</span>
     </span>
   );

@@ -16,7 +16,9 @@ export function ConflictPanel({ loaded, current, takeTheirs, keepMine }: Props) 
   const t = useT();
   return (
     <>
-      <Banner tone="warn">{t("Another user has changed this object since you opened it. Nothing of yours was saved.")}</Banner>
+      <Banner tone="warn">
+        {t("Another user has changed this object since you opened it. Nothing of yours was saved.")}
+      </Banner>
       <h3>{t("Their change")}</h3>
       <Diff label={t("Their change")} before={editableText(loaded)} after={editableText(current)} />
       <div className="form-foot">

@@ -6,7 +6,15 @@ import { ApiError, call, get, path, postDocument } from "../api/client";
 import { type Editable, editableText } from "../api/edit";
 import { useRights } from "../api/session";
 import type { Applied, Node, Pool, Service, Slicing } from "../api/types";
-import { checkEas, type EasForm, easText, new_eas, readEas, resource_types, type ResourceType } from "../forms/eas";
+import {
+  checkEas,
+  type EasForm,
+  easText,
+  new_eas,
+  type ResourceType,
+  readEas,
+  resource_types,
+} from "../forms/eas";
 import { type Key, useT } from "../i18n";
 import { useNodes, useObject, useObjects } from "../live/objects";
 import { Banner, Button, Empty, ErrorPanel, LinkButton, Page, Panel, Status } from "../ui/basics";
@@ -32,13 +40,33 @@ function checksWithoutPool(nodes: Node[]): Slicing {
   const checks = [
     { name: "resource-type", ok: true, message: "" },
     { name: "gpu-count", ok: gpuNodes.length > 0, message: gpuNodes.length > 0 ? "" : "no node has a GPU" },
-    { name: "instance-state", ok: running.length > 0, message: running.length > 0 ? "" : `node ${waiting?.metadata.name} is ${waiting?.status.state}` },
+    {
+      name: "instance-state",
+      ok: running.length > 0,
+      message: running.length > 0 ? "" : `node ${waiting?.metadata.name} is ${waiting?.status.state}`,
+    },
   ];
   const failed = checks.findIndex((check) => !check.ok);
-  return { available: failed < 0, checks: failed < 0 ? checks : checks.slice(0, failed + 1), failed: failed < 0 ? "" : checks[failed]!.name, easProblem: "" };
+  return {
+    available: failed < 0,
+    checks: failed < 0 ? checks : checks.slice(0, failed + 1),
+    failed: failed < 0 ? "" : checks[failed]!.name,
+    easProblem: "",
+  };
 }
 
-const no_public_slicing: Slicing = { available: false, checks: [{ name: "resource-type", ok: false, message: "public resources cannot be sliced; choose an EAS resource group or a resource quota" }], failed: "resource-type", easProblem: "" };
+const no_public_slicing: Slicing = {
+  available: false,
+  checks: [
+    {
+      name: "resource-type",
+      ok: false,
+      message: "public resources cannot be sliced; choose an EAS resource group or a resource quota",
+    },
+  ],
+  failed: "resource-type",
+  easProblem: "",
+};
 
 function useSlicing(form: EasForm, pools: Pool[], nodes: Node[]): Slicing | undefined {
   const isPool = pools.some((p) => p.metadata.name === form.resource);
@@ -61,7 +89,12 @@ function WhyMissing({ slicing }: { slicing: Slicing | undefined }) {
         <p className="muted">{t("Choose a resource group first.")}</p>
       ) : (
         <ol className="checks">
-          {["resource-type", "gpu-count", "instance-state", ...(slicing.failed === "sharing" ? ["sharing"] : [])].map((name) => {
+          {[
+            "resource-type",
+            "gpu-count",
+            "instance-state",
+            ...(slicing.failed === "sharing" ? ["sharing"] : []),
+          ].map((name) => {
             const check = slicing.checks.find((c) => c.name === name);
             return (
               <li key={name}>
@@ -70,7 +103,13 @@ function WhyMissing({ slicing }: { slicing: Slicing | undefined }) {
                 </Status>
                 <span>{t(check_texts[name]!)}</span>
                 {check && !check.ok && <span className="help">{check.message}</span>}
-                {check && !check.ok && name === "instance-state" && <span className="help">{t("After the first purchase, initialisation typically takes 8 to 10 minutes. The option becomes available by itself.")}</span>}
+                {check && !check.ok && name === "instance-state" && (
+                  <span className="help">
+                    {t(
+                      "After the first purchase, initialisation typically takes 8 to 10 minutes. The option becomes available by itself.",
+                    )}
+                  </span>
+                )}
               </li>
             );
           })}
@@ -81,9 +120,28 @@ function WhyMissing({ slicing }: { slicing: Slicing | undefined }) {
   );
 }
 
-function GroupTable({ pools, nodes, value, onChange, isDisabled }: { pools: Pool[]; nodes: Node[]; value: string; onChange: (name: string) => void; isDisabled: boolean }) {
+function GroupTable({
+  pools,
+  nodes,
+  value,
+  onChange,
+  isDisabled,
+}: {
+  pools: Pool[];
+  nodes: Node[];
+  value: string;
+  onChange: (name: string) => void;
+  isDisabled: boolean;
+}) {
   const t = useT();
-  const rows = pools.length > 0 ? pools.map((p) => ({ name: p.metadata.name, nodes: nodes.filter((n) => n.spec.pool === p.metadata.name), gpus: p.status.gpus })) : [{ name: "", nodes, gpus: nodes.reduce((sum, n) => sum + n.status.gpus, 0) }];
+  const rows =
+    pools.length > 0
+      ? pools.map((p) => ({
+          name: p.metadata.name,
+          nodes: nodes.filter((n) => n.spec.pool === p.metadata.name),
+          gpus: p.status.gpus,
+        }))
+      : [{ name: "", nodes, gpus: nodes.reduce((sum, n) => sum + n.status.gpus, 0) }];
   return (
     <div className="table-scroll">
       <table>
@@ -104,12 +162,20 @@ function GroupTable({ pools, nodes, value, onChange, isDisabled }: { pools: Pool
               <tr key={row.name} aria-selected={row.name === value}>
                 <th scope="row">
                   <label className="status">
-                    <input type="radio" name="group" checked={row.name === value} disabled={isDisabled} onChange={() => onChange(row.name)} />
+                    <input
+                      type="radio"
+                      name="group"
+                      checked={row.name === value}
+                      disabled={isDisabled}
+                      onChange={() => onChange(row.name)}
+                    />
                     {row.name || t("all nodes")}
                   </label>
                 </th>
                 <td className="numeric">{row.gpus}</td>
-                <td>{[...new Set(row.nodes.map((n) => n.spec.instanceType).filter(Boolean))].join(", ") || "-"}</td>
+                <td>
+                  {[...new Set(row.nodes.map((n) => n.spec.instanceType).filter(Boolean))].join(", ") || "-"}
+                </td>
                 <td>
                   {states.length === 0
                     ? "-"
@@ -128,12 +194,42 @@ function GroupTable({ pools, nodes, value, onChange, isDisabled }: { pools: Pool
   );
 }
 
-const shown_paths = ["metadata.name", "metadata.instance", "metadata.resource", "metadata.gpu_memory", "metadata.gpu_core_percentage", "metadata.gpu", "metadata.cpu", "metadata.memory", "containers[0].command", "containers[0].image", "containers[0].port"];
+const shown_paths = [
+  "metadata.name",
+  "metadata.instance",
+  "metadata.resource",
+  "metadata.gpu_memory",
+  "metadata.gpu_core_percentage",
+  "metadata.gpu",
+  "metadata.cpu",
+  "metadata.memory",
+  "containers[0].command",
+  "containers[0].image",
+  "containers[0].port",
+];
 
-function Fields({ form, set, pools, nodes, slicing, isUpdate }: { form: EasForm; set: (change: Partial<EasForm>) => void; pools: Pool[]; nodes: Node[]; slicing: Slicing | undefined; isUpdate: boolean }) {
+function Fields({
+  form,
+  set,
+  pools,
+  nodes,
+  slicing,
+  isUpdate,
+}: {
+  form: EasForm;
+  set: (change: Partial<EasForm>) => void;
+  pools: Pool[];
+  nodes: Node[];
+  slicing: Slicing | undefined;
+  isUpdate: boolean;
+}) {
   const t = useT();
   const { mayOperate } = useRights();
-  const groups = pools.filter((p) => p.spec.type === form.resourceType || (form.resourceType === "public" && !["eas", "lingjun"].includes(p.spec.type)));
+  const groups = pools.filter(
+    (p) =>
+      p.spec.type === form.resourceType ||
+      (form.resourceType === "public" && !["eas", "lingjun"].includes(p.spec.type)),
+  );
   const members = form.resource ? nodes.filter((n) => n.spec.pool === form.resource) : nodes;
   const unit = members.some((n) => n.spec.instanceType.startsWith("ml")) ? "GB" : "GiB";
   const canSlice = slicing?.available === true;
@@ -142,38 +238,109 @@ function Fields({ form, set, pools, nodes, slicing, isUpdate }: { form: EasForm;
     <>
       <Panel title={t("Basic information")}>
         <div className="row-fields">
-          <SelectField label={t("Region")} value="local" onChange={() => {}} options={[{ value: "local", label: location.host }]} help={t("this controller")} />
-          <SelectField label={t("Workspace")} value="default" onChange={() => {}} options={[{ value: "default", label: "default" }]} help={t("the namespace")} />
+          <SelectField
+            label={t("Region")}
+            value="local"
+            onChange={() => {}}
+            options={[{ value: "local", label: location.host }]}
+            help={t("this controller")}
+          />
+          <SelectField
+            label={t("Workspace")}
+            value="default"
+            onChange={() => {}}
+            options={[{ value: "default", label: "default" }]}
+            help={t("the namespace")}
+          />
         </div>
-        <TextField label={t("Service name")} value={form.name} onChange={(name) => set({ name })} isRequired isDisabled={isUpdate} paths={["metadata.name"]} help={t("lower-case letters, digits, - and _; at most 48 characters")} />
+        <TextField
+          label={t("Service name")}
+          value={form.name}
+          onChange={(name) => set({ name })}
+          isRequired
+          isDisabled={isUpdate}
+          paths={["metadata.name"]}
+          help={t("lower-case letters, digits, - and _; at most 48 characters")}
+        />
         <div className="field radios">
           <div className="row-fields">
             <label className="status">
-              <input type="radio" name="runs" checked={form.runs === "command"} onChange={() => set({ runs: "command" })} /> {t("Program")}
+              <input
+                type="radio"
+                name="runs"
+                checked={form.runs === "command"}
+                onChange={() => set({ runs: "command" })}
+              />{" "}
+              {t("Program")}
             </label>
             <label className="status">
-              <input type="radio" name="runs" checked={form.runs === "image"} onChange={() => set({ runs: "image" })} disabled={!mayOperate && form.runs !== "image"} /> {t("Image")}
+              <input
+                type="radio"
+                name="runs"
+                checked={form.runs === "image"}
+                onChange={() => set({ runs: "image" })}
+                disabled={!mayOperate && form.runs !== "image"}
+              />{" "}
+              {t("Image")}
             </label>
           </div>
         </div>
-        {form.runs === "image" && <TextField label={t("Image")} value={form.image} onChange={(image) => set({ image })} isRequired paths={["containers[0].image"]} help={t("only operators may start containers")} />}
-        <TextArea label={t("Command")} value={form.command} onChange={(command) => set({ command })} rows={3} isRequired={form.runs === "command"} paths={["containers[0].command"]} help={t("one line for /bin/sh -c; the program listens on $PORT of 127.0.0.1")} />
-        <TextField label={t("Port")} kind="number" value={form.port} onChange={(port) => set({ port })} paths={["containers[0].port"]} />
+        {form.runs === "image" && (
+          <TextField
+            label={t("Image")}
+            value={form.image}
+            onChange={(image) => set({ image })}
+            isRequired
+            paths={["containers[0].image"]}
+            help={t("only operators may start containers")}
+          />
+        )}
+        <TextArea
+          label={t("Command")}
+          value={form.command}
+          onChange={(command) => set({ command })}
+          rows={3}
+          isRequired={form.runs === "command"}
+          paths={["containers[0].command"]}
+          help={t("one line for /bin/sh -c; the program listens on $PORT of 127.0.0.1")}
+        />
+        <TextField
+          label={t("Port")}
+          kind="number"
+          value={form.port}
+          onChange={(port) => set({ port })}
+          paths={["containers[0].port"]}
+        />
       </Panel>
       <Panel title={t("Resource Information")}>
         <SelectField
           label={t("Resource Type")}
           value={form.resourceType}
-          onChange={(type) => set({ resourceType: type as ResourceType, resource: pools.find((p) => p.spec.type === type)?.metadata.name ?? "", ...(type === "public" ? { isSliced: false } : {}) })}
+          onChange={(type) =>
+            set({
+              resourceType: type as ResourceType,
+              resource: pools.find((p) => p.spec.type === type)?.metadata.name ?? "",
+              ...(type === "public" ? { isSliced: false } : {}),
+            })
+          }
           options={resource_types.map(({ type, name }) => ({ value: type, label: t(name) }))}
         />
         {form.resourceType !== "public" &&
           (groups.length === 0 && pools.length > 0 ? (
-            <Empty title={t("No node pool has this type")} action={mayOperate && <LinkButton href="/pools/new">{t("Create node pool")}</LinkButton>}>
+            <Empty
+              title={t("No node pool has this type")}
+              action={mayOperate && <LinkButton href="/pools/new">{t("Create node pool")}</LinkButton>}
+            >
               {t("A resource group is a node pool. Create one, or choose another resource type.")}
             </Empty>
           ) : (
-            <GroupTable pools={groups} nodes={nodes} value={form.resource} onChange={(resource) => set({ resource })} isDisabled={false} />
+            <GroupTable
+              pools={groups}
+              nodes={nodes}
+              value={form.resource}
+              onChange={(resource) => set({ resource })}
+              isDisabled={false}
+            />
           ))}
         <Checkbox
           label={t("GPU Slicing")}
@@ -193,7 +360,14 @@ function Fields({ form, set, pools, nodes, slicing, isUpdate }: { form: EasForm;
         />
       </Panel>
       <Panel title={t("Deployment Resources")}>
-        <TextField label={t("Instances")} kind="number" value={form.instances} onChange={(instances) => set({ instances })} isRequired paths={["metadata.instance"]} />
+        <TextField
+          label={t("Instances")}
+          kind="number"
+          value={form.instances}
+          onChange={(instances) => set({ instances })}
+          isRequired
+          paths={["metadata.instance"]}
+        />
         {form.isSliced && canSlice ? (
           <div className="row-fields">
             <TextField
@@ -203,16 +377,48 @@ function Fields({ form, set, pools, nodes, slicing, isUpdate }: { form: EasForm;
               onChange={(gpuMemory) => set({ gpuMemory })}
               isRequired
               paths={["metadata.gpu_memory"]}
-              help={unit === "GB" ? t("GB of 10^9 bytes on ml.* instance types, per service instance") : t("GiB of 2^30 bytes, per service instance")}
+              help={
+                unit === "GB"
+                  ? t("GB of 10^9 bytes on ml.* instance types, per service instance")
+                  : t("GiB of 2^30 bytes, per service instance")
+              }
             />
-            <TextField label={t("Computing Power per GPU (%)")} kind="number" value={form.gpuCore} onChange={(gpuCore) => set({ gpuCore })} paths={["metadata.gpu_core_percentage"]} help={t("1 to 100, optional; no limit without it")} />
+            <TextField
+              label={t("Computing Power per GPU (%)")}
+              kind="number"
+              value={form.gpuCore}
+              onChange={(gpuCore) => set({ gpuCore })}
+              paths={["metadata.gpu_core_percentage"]}
+              help={t("1 to 100, optional; no limit without it")}
+            />
           </div>
         ) : (
-          <TextField label={t("GPUs")} kind="number" value={form.gpu} onChange={(gpu) => set({ gpu })} paths={["metadata.gpu"]} help={t("whole devices per instance; empty for none")} />
+          <TextField
+            label={t("GPUs")}
+            kind="number"
+            value={form.gpu}
+            onChange={(gpu) => set({ gpu })}
+            paths={["metadata.gpu"]}
+            help={t("whole devices per instance; empty for none")}
+          />
         )}
         <div className="row-fields">
-          <TextField label={t("vCPUs")} kind="number" value={form.cpu} onChange={(cpu) => set({ cpu })} paths={["metadata.cpu"]} help={t("optional")} />
-          <TextField label={t("Memory (MB)")} kind="number" value={form.memory} onChange={(memory) => set({ memory })} paths={["metadata.memory"]} help={t("optional, of the host")} />
+          <TextField
+            label={t("vCPUs")}
+            kind="number"
+            value={form.cpu}
+            onChange={(cpu) => set({ cpu })}
+            paths={["metadata.cpu"]}
+            help={t("optional")}
+          />
+          <TextField
+            label={t("Memory (MB)")}
+            kind="number"
+            value={form.memory}
+            onChange={(memory) => set({ memory })}
+            paths={["metadata.memory"]}
+            help={t("optional, of the host")}
+          />
         </div>
         <OtherErrors known={shown_paths} />
       </Panel>
@@ -229,12 +435,28 @@ interface Loaded {
 function load(service: Service | undefined, pools: Pool[]): Loaded | null {
   if (!service) {
     const first = pools.find((p) => p.spec.type === "eas") ?? pools.find((p) => p.spec.type === "lingjun");
-    return { form: { ...new_eas, resource: first?.metadata.name ?? "", resourceType: (first?.spec.type as ResourceType | undefined) ?? "eas" }, base: {} };
+    return {
+      form: {
+        ...new_eas,
+        resource: first?.metadata.name ?? "",
+        resourceType: (first?.spec.type as ResourceType | undefined) ?? "eas",
+      },
+      base: {},
+    };
   }
   const read = readEas(service.spec.source.document);
   if (!read) return null;
   const type = pools.find((p) => p.metadata.name === read.form.resource)?.spec.type;
-  return { base: read.base, form: { ...read.form, resourceType: type === "lingjun" || type === "eas" || !type ? ((type as ResourceType | undefined) ?? "eas") : "public" } };
+  return {
+    base: read.base,
+    form: {
+      ...read.form,
+      resourceType:
+        type === "lingjun" || type === "eas" || !type
+          ? ((type as ResourceType | undefined) ?? "eas")
+          : "public",
+    },
+  };
 }
 
 function Form({ service }: { service?: Service }) {
@@ -253,13 +475,18 @@ function Form({ service }: { service?: Service }) {
   const form = loaded?.form ?? new_eas;
   const base = loaded?.base ?? {};
   const slicing = useSlicing(form, pools, nodes);
-  const effective = useMemo(() => ({ ...form, isSliced: form.isSliced && slicing?.available === true }), [form, slicing?.available]);
+  const effective = useMemo(
+    () => ({ ...form, isSliced: form.isSliced && slicing?.available === true }),
+    [form, slicing?.available],
+  );
   const text = useMemo(() => easText(effective, base), [effective, base]);
   const preview = usePreview(text, { dialect: "eas", isNew: !service, isEnabled: mayChange });
   if (!loaded)
     return (
       <Panel>
-        <Empty title={t("This service has no JSON document of PAI-EAS")}>{t("Use Edit the spec on its page.")}</Empty>
+        <Empty title={t("This service has no JSON document of PAI-EAS")}>
+          {t("Use Edit the spec on its page.")}
+        </Empty>
       </Panel>
     );
   const set = (change: Partial<EasForm>) => {
@@ -267,7 +494,20 @@ function Form({ service }: { service?: Service }) {
     setLoaded({ base, form: { ...form, ...change } });
   };
   const missing = checkEas(effective);
-  const shownError = error ?? (wasTried ? (missing.length ? new ApiError({ type: "carve:invalid", title: "", status: 422, detail: missing[0]!.message, reasons: [], errors: missing.map((m) => ({ ...m, value: "" })) }) : preview.error) : null);
+  const shownError =
+    error ??
+    (wasTried
+      ? missing.length
+        ? new ApiError({
+            type: "carve:invalid",
+            title: "",
+            status: 422,
+            detail: missing[0]!.message,
+            reasons: [],
+            errors: missing.map((m) => ({ ...m, value: "" })),
+          })
+        : preview.error
+      : null);
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -279,11 +519,16 @@ function Form({ service }: { service?: Service }) {
       if (opened) {
         const current = (await call<Service>("GET", targetOf(opened))).value;
         if (editableText(current) !== editableText(opened)) return setConflict(current);
-        await call("POST", path`/v1/services/${opened.metadata.name}/modify`, { body: { changes: [], document: text } });
+        await call("POST", path`/v1/services/${opened.metadata.name}/modify`, {
+          body: { changes: [], document: text },
+        });
         show("ok", t("{name} changed", { name: form.name }));
         navigate(`/services/${encodeURIComponent(opened.metadata.name)}`);
       } else {
-        const applied = await postDocument<{ items: Applied[] }>("/v1/documents", text, { dialect: "eas", create: true });
+        const applied = await postDocument<{ items: Applied[] }>("/v1/documents", text, {
+          dialect: "eas",
+          create: true,
+        });
         show("ok", t("{name} created", { name: form.name }));
         navigate(`/services/${encodeURIComponent(applied.items[0]!.name)}`);
       }
@@ -314,16 +559,31 @@ function Form({ service }: { service?: Service }) {
               />
             </Panel>
           )}
-          <Fields form={form} set={set} pools={pools} nodes={nodes} slicing={slicing} isUpdate={service !== undefined} />
+          <Fields
+            form={form}
+            set={set}
+            pools={pools}
+            nodes={nodes}
+            slicing={slicing}
+            isUpdate={service !== undefined}
+          />
           {shownError !== null && shownError !== undefined && <ErrorPanel error={shownError} />}
           <div className="form-foot">
             <Button kind="primary" type="submit" disabled={isBusy || !mayChange || conflict !== null}>
               {service ? t("Update") : t("Deploy")}
             </Button>
-            <LinkButton href={service ? `/services/${encodeURIComponent(service.metadata.name)}` : "/services"}>{t("Cancel")}</LinkButton>
+            <LinkButton
+              href={service ? `/services/${encodeURIComponent(service.metadata.name)}` : "/services"}
+            >
+              {t("Cancel")}
+            </LinkButton>
           </div>
         </form>
-        <PreviewPanel preview={preview} text={text} cli={service ? `carve eas modify ${form.name} -s service.json` : "carve eas create service.json"} />
+        <PreviewPanel
+          preview={preview}
+          text={text}
+          cli={service ? `carve eas modify ${form.name} -s service.json` : "carve eas create service.json"}
+        />
       </div>
     </FieldErrors>
   );
@@ -335,7 +595,17 @@ export function EasFormPage() {
   const service = useObject("Service", decodeURIComponent(name ?? ""));
   if (name && !service) return <NotFound what={`service/${name}`} />;
   return (
-    <Page title={service ? t("Update {name}", { name: service.metadata.annotations["eas.carve.dev/name"] ?? service.metadata.name }) : t("Create service")} crumbs={[[t("Services"), "/services"]]} lead={t("Elastic Algorithm Service (EAS)")}>
+    <Page
+      title={
+        service
+          ? t("Update {name}", {
+              name: service.metadata.annotations["eas.carve.dev/name"] ?? service.metadata.name,
+            })
+          : t("Create service")
+      }
+      crumbs={[[t("Services"), "/services"]]}
+      lead={t("Elastic Algorithm Service (EAS)")}
+    >
       <Form key={name ?? ""} {...(service && { service })} />
     </Page>
   );

@@ -10,7 +10,8 @@ import { Dialog, useToast } from "../ui/dialog";
 import { FieldErrors, OtherErrors, TextArea } from "../ui/fields";
 import { ConflictPanel } from "./conflict";
 
-export const targetOf = (object: AnyObject) => `/v1/${path_of[object.kind as Kind]}/${path`${object.metadata.name}`}?namespace=${encodeURIComponent(object.metadata.namespace)}`;
+export const targetOf = (object: AnyObject) =>
+  `/v1/${path_of[object.kind as Kind]}/${path`${object.metadata.name}`}?namespace=${encodeURIComponent(object.metadata.namespace)}`;
 
 export function EditDialog({ object, onClose }: { object: AnyObject; onClose: () => void }) {
   const t = useT();
@@ -23,7 +24,17 @@ export function EditDialog({ object, onClose }: { object: AnyObject; onClose: ()
     setError(null);
     try {
       const spec = JSON.parse(text) as unknown;
-      const body = { apiVersion: object.apiVersion, kind: object.kind, metadata: { name: object.metadata.name, namespace: object.metadata.namespace, labels: loaded.metadata.labels, annotations: loaded.metadata.annotations }, spec };
+      const body = {
+        apiVersion: object.apiVersion,
+        kind: object.kind,
+        metadata: {
+          name: object.metadata.name,
+          namespace: object.metadata.namespace,
+          labels: loaded.metadata.labels,
+          annotations: loaded.metadata.annotations,
+        },
+        spec,
+      };
       const saved = await saveObject<Editable>("PUT", targetOf(object), loaded, body);
       for (const warning of saved.warnings) show("warn", warning);
       show("ok", t("{name} changed", { name: object.metadata.name }));
@@ -34,7 +45,11 @@ export function EditDialog({ object, onClose }: { object: AnyObject; onClose: ()
     }
   };
   return (
-    <Dialog title={t("Edit {name}", { name: `${object.kind.toLowerCase()}/${object.metadata.name}` })} onClose={onClose} isWide>
+    <Dialog
+      title={t("Edit {name}", { name: `${object.kind.toLowerCase()}/${object.metadata.name}` })}
+      onClose={onClose}
+      isWide
+    >
       <div className="dialog-body">
         {conflict ? (
           <ConflictPanel

@@ -16,12 +16,22 @@ export function EventsPage() {
   const t = useT();
   const [parameters, setParameters] = useSearchParams();
   const columns = useEventColumns(true);
-  const events = useQuery({ queryKey: ["events"], queryFn: () => get<{ items: ObjectEvent[] }>("/v1/events", { limit: max_events }), refetchInterval: 3000 });
+  const events = useQuery({
+    queryKey: ["events"],
+    queryFn: () => get<{ items: ObjectEvent[] }>("/v1/events", { limit: max_events }),
+    refetchInterval: 3000,
+  });
   const kind = parameters.get("kind") ?? "";
   const type = parameters.get("type") ?? "";
   const reason = parameters.get("reason") ?? "";
   const all = useMemo(() => events.data?.items ?? [], [events.data]);
-  const rows = useMemo(() => all.filter((e) => (!kind || e.kind === kind) && (!type || e.type === type) && (!reason || e.reason === reason)), [all, kind, type, reason]);
+  const rows = useMemo(
+    () =>
+      all.filter(
+        (e) => (!kind || e.kind === kind) && (!type || e.type === type) && (!reason || e.reason === reason),
+      ),
+    [all, kind, type, reason],
+  );
   const set = (key: string) => (value: string) =>
     setParameters(
       (old) => {
@@ -32,7 +42,10 @@ export function EventsPage() {
       },
       { replace: true },
     );
-  const choices = (values: string[], every: string) => [{ value: "", label: every }, ...[...new Set(values)].sort().map((value) => ({ value, label: value }))];
+  const choices = (values: string[], every: string) => [
+    { value: "", label: every },
+    ...[...new Set(values)].sort().map((value) => ({ value, label: value })),
+  ];
   return (
     <Page title={t("Events")} lead={t("Who created, changed, scaled and deleted what, and what followed")}>
       <Panel flush>
@@ -50,12 +63,33 @@ export function EventsPage() {
             sort={{ key: "last", isDescending: true }}
             toolbar={
               <>
-                <SelectField label={t("Kind")} value={kind} onChange={set("kind")} options={choices([...all.map((e) => e.kind), ...(kind ? [kind] : [])], t("all"))} />
-                <SelectField label={t("Type")} value={type} onChange={set("type")} options={choices(["Normal", "Warning"], t("all"))} />
-                <SelectField label={t("Reason")} value={reason} onChange={set("reason")} options={choices([...all.map((e) => e.reason), ...(reason ? [reason] : [])], t("all"))} />
+                <SelectField
+                  label={t("Kind")}
+                  value={kind}
+                  onChange={set("kind")}
+                  options={choices([...all.map((e) => e.kind), ...(kind ? [kind] : [])], t("all"))}
+                />
+                <SelectField
+                  label={t("Type")}
+                  value={type}
+                  onChange={set("type")}
+                  options={choices(["Normal", "Warning"], t("all"))}
+                />
+                <SelectField
+                  label={t("Reason")}
+                  value={reason}
+                  onChange={set("reason")}
+                  options={choices([...all.map((e) => e.reason), ...(reason ? [reason] : [])], t("all"))}
+                />
               </>
             }
-            empty={<Empty title={t("No events")}>{kind || type || reason ? t("No event matches the filters.") : t("Events appear when objects change.")}</Empty>}
+            empty={
+              <Empty title={t("No events")}>
+                {kind || type || reason
+                  ? t("No event matches the filters.")
+                  : t("Events appear when objects change.")}
+              </Empty>
+            }
           />
         )}
       </Panel>

@@ -39,8 +39,15 @@ export function groupOf(slice: NodeSlice, by: ColourBy): string {
 
 // Returns the colour variable of each group, in the order of the groups' names.
 export function colours(slices: NodeSlice[], by: ColourBy): Map<string, string> {
-  if (by === "utilization") return new Map(["0%", "≤ 25%", "≤ 50%", "≤ 75%", "> 75%"].map((name, i) => [name, utilization_colours[i]!]));
-  if (by === "idle") return new Map([["busy", "--s1"], ["idle", "--line-strong"]]);
+  if (by === "utilization")
+    return new Map(
+      ["0%", "≤ 25%", "≤ 50%", "≤ 75%", "> 75%"].map((name, i) => [name, utilization_colours[i]!]),
+    );
+  if (by === "idle")
+    return new Map([
+      ["busy", "--s1"],
+      ["idle", "--line-strong"],
+    ]);
   const names = [...new Set(slices.map((slice) => groupOf(slice, by)))].sort();
   return new Map(names.map((name, i) => [name, palette[i % palette.length]!]));
 }
@@ -71,13 +78,29 @@ interface Palette {
   of: (variable: string) => string;
 }
 
-function drawDevice(context: CanvasRenderingContext2D, device: MapDevice, slices: NodeSlice[], x: number, y: number, width: number, by: ColourBy, groups: Map<string, string>, colour: Palette, hits: Hit[]) {
+function drawDevice(
+  context: CanvasRenderingContext2D,
+  device: MapDevice,
+  slices: NodeSlice[],
+  x: number,
+  y: number,
+  width: number,
+  by: ColourBy,
+  groups: Map<string, string>,
+  colour: Palette,
+  hits: Hit[],
+) {
   context.fillStyle = device.problem ? colour.bad : colour.text;
   context.font = "12px system-ui, sans-serif";
   context.fillText(`${device.node} · ${device.index}`, x, y + 12, width * 0.4);
   context.fillStyle = device.problem ? colour.bad : colour.muted;
   context.textAlign = "right";
-  context.fillText(device.problem || `${device.name}, ${bytes(device.freeBytes)} free`, x + width, y + 12, width * 0.58);
+  context.fillText(
+    device.problem || `${device.name}, ${bytes(device.freeBytes)} free`,
+    x + width,
+    y + 12,
+    width * 0.58,
+  );
   context.textAlign = "left";
   context.fillStyle = colour.bar;
   context.fillRect(x, y + bar_y, width, bar_height);
@@ -108,7 +131,7 @@ function drawDevice(context: CanvasRenderingContext2D, device: MapDevice, slices
     memoryX += full;
     shareX += compute;
   }
-  const step = Math.min(width / device.maxSlices, 12);
+  const step = Math.min((width * 0.5) / device.maxSlices, 12);
   for (let i = 0; i < device.maxSlices; i++) {
     context.fillStyle = i < device.slices ? colour.muted : colour.bar;
     context.fillRect(x + i * step, y + places_y, step - 3, 4);
@@ -116,11 +139,23 @@ function drawDevice(context: CanvasRenderingContext2D, device: MapDevice, slices
   context.fillStyle = colour.muted;
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "right";
-  context.fillText(`${share(device.freeShareBp)} compute free · ${device.slices}/${device.maxSlices}`, x + width, y + places_y + 6);
+  context.fillText(
+    `${share(device.freeShareBp)} compute free · ${device.slices}/${device.maxSlices}`,
+    x + width,
+    y + places_y + 6,
+  );
   context.textAlign = "left";
 }
 
-export function FleetMap({ devices, slices, by }: { devices: MapDevice[]; slices: NodeSlice[]; by: ColourBy }) {
+export function FleetMap({
+  devices,
+  slices,
+  by,
+}: {
+  devices: MapDevice[];
+  slices: NodeSlice[];
+  by: ColourBy;
+}) {
   const t = useT();
   const canvas = useRef<HTMLCanvasElement>(null);
   const hits = useRef<Hit[]>([]);
@@ -170,29 +205,52 @@ export function FleetMap({ devices, slices, by }: { devices: MapDevice[]; slices
       }
       return value;
     };
-    const colour: Palette = { text: of("--text"), muted: of("--muted"), bar: of("--bar"), bad: of("--bad"), panel: of("--panel"), of };
+    const colour: Palette = {
+      text: of("--text"),
+      muted: of("--muted"),
+      bar: of("--bar"),
+      bad: of("--bad"),
+      panel: of("--panel"),
+      of,
+    };
     hits.current = [];
     devices.forEach((device, i) => {
       const x = (i % perRow) * (tile + gap);
       const y = Math.floor(i / perRow) * (tile_height + gap);
-      drawDevice(context, device, byDevice.get(device.uuid) ?? [], x, y, tile, by, groups, colour, hits.current);
+      drawDevice(
+        context,
+        device,
+        byDevice.get(device.uuid) ?? [],
+        x,
+        y,
+        tile,
+        by,
+        groups,
+        colour,
+        hits.current,
+      );
     });
   }, [devices, byDevice, width, height, perRow, tile, by, groups, isDark]);
 
   const find = (event: MouseEvent) => {
     const box = canvas.current!.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    return hits.current.find((hit) => x >= hit.x && x < hit.x + hit.width && y >= hit.y && y < hit.y + hit.height)?.slice;
+    return hits.current.find(
+      (hit) => x >= hit.x && x < hit.x + hit.width && y >= hit.y && y < hit.y + hit.height,
+    )?.slice;
   };
   return (
     <div>
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the table below the map has the same links */}
+      {/* The table below the map has the same links for the keyboard. */}
       <canvas
         ref={canvas}
         className="map"
         style={{ height, cursor: tip ? "pointer" : "default" }}
         role="img"
-        aria-label={t("Map of {devices} devices with {slices} slices. The view Table has the same content.", { devices: devices.length, slices: slices.length })}
+        aria-label={t("Map of {devices} devices with {slices} slices. The view Table has the same content.", {
+          devices: devices.length,
+          slices: slices.length,
+        })}
         onMouseMove={(event) => {
           const slice = find(event);
           setTip(slice ? { x: event.clientX, y: event.clientY, slice } : null);
@@ -213,7 +271,8 @@ export function FleetMap({ devices, slices, by }: { devices: MapDevice[]; slices
               <br />
             </span>
           ))}
-          {t("Compute")}: {sharesText(tip.slice)}, {t("{used} used in 60 s", { used: percent(achievedOf(tip.slice)) })}
+          {t("Compute")}: {sharesText(tip.slice)},{" "}
+          {t("{used} used in 60 s", { used: percent(achievedOf(tip.slice)) })}
           <br />
           {workloadText(tip.slice)} · {t("account {account}", { account: tip.slice.account })}
         </div>
@@ -222,10 +281,16 @@ export function FleetMap({ devices, slices, by }: { devices: MapDevice[]; slices
         {[...groups].slice(0, 16).map(([name, variable]) => (
           <li key={name}>
             <i style={{ background: `var(${variable})` }} />
-            {name === "idle" ? t("idle in the last 60 s") : name === "busy" ? t("busy in the last 60 s") : name}
+            {name === "idle"
+              ? t("idle in the last 60 s")
+              : name === "busy"
+                ? t("busy in the last 60 s")
+                : name}
           </li>
         ))}
-        <li className="muted">{t("dark: used; light: granted; thin bar: compute; dashes: places for slices")}</li>
+        <li className="muted">
+          {t("dark: used; light: granted; thin bar: compute; dashes: places for slices")}
+        </li>
       </ul>
     </div>
   );

@@ -15,68 +15,251 @@ import { type Column, DataTable } from "../ui/table";
 import { EditDialog } from "./edit-document";
 
 const month_format = /^\d{4}-\d{2}$/;
-export const monthOf = (date: Date) => `${date.getUTCFullYear()}-${String(date.getUTCMonth() + 1).padStart(2, "0")}`;
+export const monthOf = (date: Date) =>
+  `${date.getUTCFullYear()}-${String(date.getUTCMonth() + 1).padStart(2, "0")}`;
 // "2026-11" plus -1 is "2026-10".
 export function addMonths(month: string, count: number): string {
   const [year, number] = month.split("-").map(Number) as [number, number];
   return monthOf(new Date(Date.UTC(year, number - 1 + count, 1)));
 }
 // The window of a month in the API's form, whose end is exclusive.
-export const windowOf = (month: string) => ({ from: `${month}-01T00:00:00Z`, to: `${addMonths(month, 1)}-01T00:00:00Z` });
+export const windowOf = (month: string) => ({
+  from: `${month}-01T00:00:00Z`,
+  to: `${addMonths(month, 1)}-01T00:00:00Z`,
+});
 
 type Sum = Bill["items"][number];
 
-function SumTable({ now, before, by, currency, select }: { now: Sum[]; before: Map<string, Sum>; by: string; currency: string; select: (key: string) => void }) {
+function SumTable({
+  now,
+  before,
+  by,
+  currency,
+  select,
+}: {
+  now: Sum[];
+  before: Map<string, Sum>;
+  by: string;
+  currency: string;
+  select: (key: string) => void;
+}) {
   const t = useT();
   const columns = useMemo<Column<Sum>[]>(() => {
     const old = (s: Sum) => before.get(s.key);
     return [
-      { key: "key", header: by.startsWith("label:") ? by.slice(6) : t(by === "account" ? "Account" : by === "queue" ? "Queue" : by === "job" ? "Job" : by === "service" ? "Service" : "Device"), cell: (s) => (by === "account" && !s.is_rest ? <Button kind="quiet" onClick={() => select(s.key)}>{s.key}</Button> : s.is_rest ? t("(rest)") : s.key), sortBy: (s) => s.key, text: (s) => s.key },
+      {
+        key: "key",
+        header: by.startsWith("label:")
+          ? by.slice(6)
+          : t(
+              by === "account"
+                ? "Account"
+                : by === "queue"
+                  ? "Queue"
+                  : by === "job"
+                    ? "Job"
+                    : by === "service"
+                      ? "Service"
+                      : "Device",
+            ),
+        cell: (s) =>
+          by === "account" && !s.is_rest ? (
+            <Button kind="quiet" onClick={() => select(s.key)}>
+              {s.key}
+            </Button>
+          ) : s.is_rest ? (
+            t("(rest)")
+          ) : (
+            s.key
+          ),
+        sortBy: (s) => s.key,
+        text: (s) => s.key,
+      },
       { key: "lines", header: t("Lines"), numeric: true, cell: (s) => s.lines, sortBy: (s) => s.lines },
-      { key: "hours", header: t("GPU-hours granted"), numeric: true, cell: (s) => amount(s.gpu_hours), sortBy: (s) => Number(s.gpu_hours) },
-      { key: "used", header: t("GPU-hours used"), numeric: true, cell: (s) => amount(s.used_gpu_hours), sortBy: (s) => Number(s.used_gpu_hours) },
+      {
+        key: "hours",
+        header: t("GPU-hours granted"),
+        numeric: true,
+        cell: (s) => amount(s.gpu_hours),
+        sortBy: (s) => Number(s.gpu_hours),
+      },
+      {
+        key: "used",
+        header: t("GPU-hours used"),
+        numeric: true,
+        cell: (s) => amount(s.used_gpu_hours),
+        sortBy: (s) => Number(s.used_gpu_hours),
+      },
       {
         key: "ratio",
         header: t("Used of granted"),
         cell: (s) => {
-          const text = Number(s.gpu_hours) > 0 ? `${((Number(s.used_gpu_hours) / Number(s.gpu_hours)) * 100).toFixed(1)}%` : "-";
+          const text =
+            Number(s.gpu_hours) > 0
+              ? `${((Number(s.used_gpu_hours) / Number(s.gpu_hours)) * 100).toFixed(1)}%`
+              : "-";
           return (
             <span className="amounts">
-              <Meter label={text} whole={Number(s.gpu_hours)} parts={[{ value: Number(s.used_gpu_hours), tone: "used" }]} />
+              <Meter
+                label={text}
+                whole={Number(s.gpu_hours)}
+                parts={[{ value: Number(s.used_gpu_hours), tone: "used" }]}
+              />
               <span>{text}</span>
             </span>
           );
         },
         sortBy: (s) => Number(s.used_gpu_hours) / Math.max(Number(s.gpu_hours), 1e-9),
       },
-      { key: "amount", header: currency ? t("Amount ({currency})", { currency }) : t("Amount"), numeric: true, cell: (s) => amount(s.amount), sortBy: (s) => Number(s.amount) },
-      { key: "before", header: t("Month before"), numeric: true, cell: (s) => (old(s) ? amount(old(s)!.amount) : "-"), sortBy: (s) => Number(old(s)?.amount ?? 0) },
-      { key: "change", header: t("Change"), numeric: true, cell: (s) => (old(s) && Number(old(s)!.amount) > 0 ? `${((Number(s.amount) / Number(old(s)!.amount) - 1) * 100).toFixed(0)}%` : "-") },
-      { key: "unpriced", header: t("No price"), numeric: true, cell: (s) => (Number(s.unpriced_seconds) > 0 ? `${amount(s.unpriced_seconds)} s` : "-"), sortBy: (s) => Number(s.unpriced_seconds) },
+      {
+        key: "amount",
+        header: currency ? t("Amount ({currency})", { currency }) : t("Amount"),
+        numeric: true,
+        cell: (s) => amount(s.amount),
+        sortBy: (s) => Number(s.amount),
+      },
+      {
+        key: "before",
+        header: t("Month before"),
+        numeric: true,
+        cell: (s) => (old(s) ? amount(old(s)!.amount) : "-"),
+        sortBy: (s) => Number(old(s)?.amount ?? 0),
+      },
+      {
+        key: "change",
+        header: t("Change"),
+        numeric: true,
+        cell: (s) =>
+          old(s) && Number(old(s)!.amount) > 0
+            ? `${((Number(s.amount) / Number(old(s)!.amount) - 1) * 100).toFixed(0)}%`
+            : "-",
+      },
+      {
+        key: "unpriced",
+        header: t("No price"),
+        numeric: true,
+        cell: (s) => (Number(s.unpriced_seconds) > 0 ? `${amount(s.unpriced_seconds)} s` : "-"),
+        sortBy: (s) => Number(s.unpriced_seconds),
+      },
     ];
   }, [t, before, by, currency, select]);
-  return <DataTable label={t("Sums")} columns={columns} rows={now} rowKey={(s) => `${s.is_rest} ${s.key}`} sort={{ key: "amount", isDescending: true }} empty={<Empty title={t("No invoice line in this month")}>{t("A line appears a few seconds after a slice is granted.")}</Empty>} />;
+  return (
+    <DataTable
+      label={t("Sums")}
+      columns={columns}
+      rows={now}
+      rowKey={(s) => `${s.is_rest} ${s.key}`}
+      sort={{ key: "amount", isDescending: true }}
+      empty={
+        <Empty title={t("No invoice line in this month")}>
+          {t("A line appears a few seconds after a slice is granted.")}
+        </Empty>
+      }
+    />
+  );
 }
 
 function LineTable({ lines, currency }: { lines: InvoiceLine[]; currency: string }) {
   const t = useT();
   const columns = useMemo<Column<InvoiceLine>[]>(
     () => [
-      { key: "pod", header: t("Slice"), cell: (l) => <span title={l.id}>{l.pod}</span>, sortBy: (l) => l.pod, text: (l) => `${l.pod} ${l.id} ${l.name} ${l.queue} ${Object.entries(l.labels).map((e) => e.join("=")).join(" ")}` },
-      { key: "account", header: t("Account"), cell: (l) => l.account, sortBy: (l) => l.account, text: (l) => l.account },
-      { key: "granted", header: t("Granted"), cell: (l) => <span className="nowrap">{`${bytes(l.memory_bytes)}, ${l.share_bp ? share(l.share_bp) : "-"}`}</span>, sortBy: (l) => l.memory_bytes },
-      { key: "hours", header: t("GPU-hours"), numeric: true, cell: (l) => amount(l.gpu_hours), sortBy: (l) => Number(l.gpu_hours) },
-      { key: "used", header: t("Used"), numeric: true, cell: (l) => amount(l.used_gpu_hours), sortBy: (l) => Number(l.used_gpu_hours) },
-      { key: "amount", header: currency ? t("Amount ({currency})", { currency }) : t("Amount"), numeric: true, cell: (l) => (l.unpriced ? <Status state="no" tone="warn">{l.unpriced}</Status> : amount(l.amount)), sortBy: (l) => Number(l.amount) },
-      { key: "formula", header: t("GPU-hours = hours x units x max(share, memory)"), cell: (l) => <div className="formula">{l.formula || `${l.seconds} s`}</div> },
-      { key: "from", header: t("From"), cell: (l) => <span className="nowrap">{clock(l.from)}</span>, sortBy: (l) => l.from },
-      { key: "to", header: t("To"), cell: (l) => <span className="nowrap">{l.open ? t("now") : clock(l.to)}</span>, sortBy: (l) => l.to },
-      { key: "model", header: t("Model"), cell: (l) => <span className="nowrap">{l.model}</span>, sortBy: (l) => l.model, text: (l) => l.model },
-      { key: "peak", header: t("Peak"), numeric: true, cell: (l) => bytes(l.peak_bytes), sortBy: (l) => l.peak_bytes },
+      {
+        key: "pod",
+        header: t("Slice"),
+        cell: (l) => <span title={l.id}>{l.pod}</span>,
+        sortBy: (l) => l.pod,
+        text: (l) =>
+          `${l.pod} ${l.id} ${l.name} ${l.queue} ${Object.entries(l.labels)
+            .map((e) => e.join("="))
+            .join(" ")}`,
+      },
+      {
+        key: "account",
+        header: t("Account"),
+        cell: (l) => l.account,
+        sortBy: (l) => l.account,
+        text: (l) => l.account,
+      },
+      {
+        key: "granted",
+        header: t("Granted"),
+        cell: (l) => (
+          <span className="nowrap">{`${bytes(l.memory_bytes)}, ${l.share_bp ? share(l.share_bp) : "-"}`}</span>
+        ),
+        sortBy: (l) => l.memory_bytes,
+      },
+      {
+        key: "hours",
+        header: t("GPU-hours"),
+        numeric: true,
+        cell: (l) => amount(l.gpu_hours),
+        sortBy: (l) => Number(l.gpu_hours),
+      },
+      {
+        key: "used",
+        header: t("Used"),
+        numeric: true,
+        cell: (l) => amount(l.used_gpu_hours),
+        sortBy: (l) => Number(l.used_gpu_hours),
+      },
+      {
+        key: "amount",
+        header: currency ? t("Amount ({currency})", { currency }) : t("Amount"),
+        numeric: true,
+        cell: (l) =>
+          l.unpriced ? (
+            <Status state="no" tone="warn">
+              {l.unpriced}
+            </Status>
+          ) : (
+            amount(l.amount)
+          ),
+        sortBy: (l) => Number(l.amount),
+      },
+      {
+        key: "formula",
+        header: t("GPU-hours = hours x units x max(share, memory)"),
+        cell: (l) => <div className="formula">{l.formula || `${l.seconds} s`}</div>,
+      },
+      {
+        key: "from",
+        header: t("From"),
+        cell: (l) => <span className="nowrap">{clock(l.from)}</span>,
+        sortBy: (l) => l.from,
+      },
+      {
+        key: "to",
+        header: t("To"),
+        cell: (l) => <span className="nowrap">{l.open ? t("now") : clock(l.to)}</span>,
+        sortBy: (l) => l.to,
+      },
+      {
+        key: "model",
+        header: t("Model"),
+        cell: (l) => <span className="nowrap">{l.model}</span>,
+        sortBy: (l) => l.model,
+        text: (l) => l.model,
+      },
+      {
+        key: "peak",
+        header: t("Peak"),
+        numeric: true,
+        cell: (l) => bytes(l.peak_bytes),
+        sortBy: (l) => l.peak_bytes,
+      },
     ],
     [t, currency],
   );
-  return <DataTable label={t("Lines")} columns={columns} rows={lines} rowKey={(l) => l.id} sort={{ key: "from", isDescending: true }} empty={<Empty title={t("No invoice line in this month")} />} />;
+  return (
+    <DataTable
+      label={t("Lines")}
+      columns={columns}
+      rows={lines}
+      rowKey={(l) => l.id}
+      sort={{ key: "from", isDescending: true }}
+      empty={<Empty title={t("No invoice line in this month")} />}
+    />
+  );
 }
 
 function Budgets() {
@@ -87,22 +270,58 @@ function Budgets() {
   const [edited, setEdited] = useState<Budget | null>(null);
   const columns = useMemo<Column<Budget>[]>(
     () => [
-      { key: "name", header: t("Name"), cell: (b) => (mayOperate ? <Button kind="quiet" onClick={() => setEdited(b)}>{b.metadata.name}</Button> : b.metadata.name), sortBy: (b) => b.metadata.name },
+      {
+        key: "name",
+        header: t("Name"),
+        cell: (b) =>
+          mayOperate ? (
+            <Button kind="quiet" onClick={() => setEdited(b)}>
+              {b.metadata.name}
+            </Button>
+          ) : (
+            b.metadata.name
+          ),
+        sortBy: (b) => b.metadata.name,
+      },
       { key: "account", header: t("Account"), cell: (b) => b.spec.account, sortBy: (b) => b.spec.account },
-      { key: "limit", header: t("Limit in a month"), cell: (b) => (b.spec.gpuHours ? t("{hours} GPU-hours", { hours: b.spec.gpuHours }) : b.spec.amount) },
+      {
+        key: "limit",
+        header: t("Limit in a month"),
+        cell: (b) => (b.spec.gpuHours ? t("{hours} GPU-hours", { hours: b.spec.gpuHours }) : b.spec.amount),
+      },
       {
         key: "used",
         header: t("Used"),
         cell: (b) => (
           <span className="amounts">
-            <Meter label={`${b.status.percent}%`} whole={100} parts={[{ value: b.status.percent, tone: b.status.percent >= 100 ? "bad" : "used" }]} />
+            <Meter
+              label={`${b.status.percent}%`}
+              whole={100}
+              parts={[{ value: b.status.percent, tone: b.status.percent >= 100 ? "bad" : "used" }]}
+            />
             <span>{`${amount(b.status.used)}, ${b.status.percent}%`}</span>
           </span>
         ),
         sortBy: (b) => b.status.percent,
       },
-      { key: "then", header: t("At 100%"), cell: (b) => (b.spec.then === "hold" ? t("new jobs wait") : t("warning")) },
-      { key: "holds", header: t("State"), cell: (b) => <Status state="budget" tone={b.status.holds ? "bad" : b.status.reached ? "warn" : "ok"}>{b.status.holds ? t("jobs wait") : b.status.reached ? t("{n}% reached", { n: b.status.reached }) : t("ok")}</Status> },
+      {
+        key: "then",
+        header: t("At 100%"),
+        cell: (b) => (b.spec.then === "hold" ? t("new jobs wait") : t("warning")),
+      },
+      {
+        key: "holds",
+        header: t("State"),
+        cell: (b) => (
+          <Status state="budget" tone={b.status.holds ? "bad" : b.status.reached ? "warn" : "ok"}>
+            {b.status.holds
+              ? t("jobs wait")
+              : b.status.reached
+                ? t("{n}% reached", { n: b.status.reached })
+                : t("ok")}
+          </Status>
+        ),
+      },
     ],
     [t, mayOperate],
   );
@@ -116,7 +335,15 @@ function Budgets() {
         </Button>
       }
     >
-      <DataTable label={t("Budgets")} columns={columns} rows={budgets} rowKey={(b) => b.metadata.name} empty={<Empty title={t("No budgets")}>{t("A budget limits what an account may use in a month.")}</Empty>} />
+      <DataTable
+        label={t("Budgets")}
+        columns={columns}
+        rows={budgets}
+        rowKey={(b) => b.metadata.name}
+        empty={
+          <Empty title={t("No budgets")}>{t("A budget limits what an account may use in a month.")}</Empty>
+        }
+      />
       {isCreating && <BudgetDialog onClose={() => setCreating(false)} />}
       {edited && <EditDialog object={edited} onClose={() => setEdited(null)} />}
     </Panel>
@@ -127,12 +354,18 @@ function BudgetDialog({ onClose }: { onClose: () => void }) {
   const t = useT();
   const { run } = useAction();
   const [error, setError] = useState<unknown>(null);
-  const [form, setForm] = useState({ name: "", account: "", kind: "gpuHours", limit: "", then: "warn" });
+  const [form, setForm] = useState({ name: "", account: "", kind: "gpuHours", limit: "", reaction: "warn" });
   const set = (change: Partial<typeof form>) => setForm({ ...form, ...change });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setError(null);
-    const document = { apiVersion: "carve.dev/v1", kind: "Budget", metadata: { name: form.name.trim() || form.account.trim() }, spec: { account: form.account.trim(), [form.kind]: form.limit.trim(), then: form.then } };
+    const document = {
+      apiVersion: "carve.dev/v1",
+      kind: "Budget",
+      metadata: { name: form.name.trim() || form.account.trim() },
+      // biome-ignore lint/suspicious/noThenProperty: the API's name of the field
+      spec: { account: form.account.trim(), [form.kind]: form.limit.trim(), then: form.reaction },
+    };
     try {
       await post("/v1/documents", document);
       void run(async () => {}, t("Budget of {account} set", { account: form.account }));
@@ -146,7 +379,13 @@ function BudgetDialog({ onClose }: { onClose: () => void }) {
       <form onSubmit={(event) => void submit(event)} noValidate>
         <div className="dialog-body">
           <FieldErrors error={error}>
-            <TextField label={t("Account")} value={form.account} onChange={(account) => set({ account })} isRequired paths={["spec.account", "metadata.name"]} />
+            <TextField
+              label={t("Account")}
+              value={form.account}
+              onChange={(account) => set({ account })}
+              isRequired
+              paths={["spec.account", "metadata.name"]}
+            />
             <div className="row-fields">
               <SelectField
                 label={t("Limit in a month")}
@@ -157,12 +396,19 @@ function BudgetDialog({ onClose }: { onClose: () => void }) {
                   { value: "amount", label: t("Amount") },
                 ]}
               />
-              <TextField label={t("Number")} kind="number" value={form.limit} onChange={(limit) => set({ limit })} isRequired paths={["spec.gpuHours", "spec.amount"]} />
+              <TextField
+                label={t("Number")}
+                kind="number"
+                value={form.limit}
+                onChange={(limit) => set({ limit })}
+                isRequired
+                paths={["spec.gpuHours", "spec.amount"]}
+              />
             </div>
             <SelectField
               label={t("At 100%")}
-              value={form.then}
-              onChange={(then) => set({ then })}
+              value={form.reaction}
+              onChange={(reaction) => set({ reaction })}
               options={[
                 { value: "warn", label: t("warning") },
                 { value: "hold", label: t("new jobs wait") },
@@ -190,8 +436,18 @@ function Tariffs() {
     () => [
       { key: "name", header: t("Name"), cell: (x) => x.metadata.name, sortBy: (x) => x.metadata.name },
       { key: "from", header: t("From"), cell: (x) => x.spec.from, sortBy: (x) => x.spec.from },
-      { key: "price", header: t("Price per GPU-hour"), numeric: true, cell: (x) => `${x.spec.pricePerGpuHour} ${x.spec.currency}`, sortBy: (x) => Number(x.spec.pricePerGpuHour) },
-      { key: "units", header: t("GPU-hour units"), cell: (x) => x.spec.units.map((u) => `${u.model}: ${u.gpuHourUnits}`).join(", ") || "-" },
+      {
+        key: "price",
+        header: t("Price per GPU-hour"),
+        numeric: true,
+        cell: (x) => `${x.spec.pricePerGpuHour} ${x.spec.currency}`,
+        sortBy: (x) => Number(x.spec.pricePerGpuHour),
+      },
+      {
+        key: "units",
+        header: t("GPU-hour units"),
+        cell: (x) => x.spec.units.map((u) => `${u.model}: ${u.gpuHourUnits}`).join(", ") || "-",
+      },
       { key: "granularity", header: t("Granularity"), cell: (x) => x.spec.granularity },
       { key: "minimum", header: t("Minimum"), cell: (x) => x.spec.minimum },
     ],
@@ -199,7 +455,19 @@ function Tariffs() {
   );
   return (
     <Panel title={t("Tariffs")} flush>
-      <DataTable label={t("Tariffs")} columns={columns} rows={tariffs} rowKey={(x) => x.metadata.name} empty={<Empty title={t("No tariffs")}>{t("Without a tariff, invoices count GPU-hours and have no amounts. An operator sets one: carve apply -f examples/tariff.yaml")}</Empty>} />
+      <DataTable
+        label={t("Tariffs")}
+        columns={columns}
+        rows={tariffs}
+        rowKey={(x) => x.metadata.name}
+        empty={
+          <Empty title={t("No tariffs")}>
+            {t(
+              "Without a tariff, invoices count GPU-hours and have no amounts. An operator sets one: carve apply -f examples/tariff.yaml",
+            )}
+          </Empty>
+        }
+      />
     </Panel>
   );
 }
@@ -226,8 +494,18 @@ export function InvoicesPage() {
     );
   const query = (of: string) => ({ ...windowOf(of), by, account });
   const isValid = by !== "label:";
-  const now = useQuery({ queryKey: ["bill", month, by, account], queryFn: () => get<Bill>("/v1/bills", { ...query(month), lines: true }), placeholderData: keepPreviousData, refetchInterval: 10_000, enabled: isValid });
-  const before = useQuery({ queryKey: ["bill", addMonths(month, -1), by, account, "sums"], queryFn: () => get<Bill>("/v1/bills", query(addMonths(month, -1))), enabled: isValid });
+  const now = useQuery({
+    queryKey: ["bill", month, by, account],
+    queryFn: () => get<Bill>("/v1/bills", { ...query(month), lines: true }),
+    placeholderData: keepPreviousData,
+    refetchInterval: 10_000,
+    enabled: isValid,
+  });
+  const before = useQuery({
+    queryKey: ["bill", addMonths(month, -1), by, account, "sums"],
+    queryFn: () => get<Bill>("/v1/bills", query(addMonths(month, -1))),
+    enabled: isValid,
+  });
   const beforeMap = useMemo(() => new Map((before.data?.items ?? []).map((s) => [s.key, s])), [before.data]);
   const download = async () => {
     const csv = await getText("/v1/bills", { ...query(month), lines: true }, "text/csv");
@@ -240,10 +518,31 @@ export function InvoicesPage() {
   const months = Array.from({ length: 13 }, (_, i) => addMonths(thisMonth, -i));
   const currency = now.data?.currency ?? "";
   return (
-    <Page title={t("Invoices")} lead={account && <>{t("account {account}", { account })} <Button kind="quiet" onClick={() => set({ account: "", by: "account" })}>{t("all accounts")}</Button></>} actions={<Button onClick={() => void run(download, t("CSV saved"))}>{t("Download CSV")}</Button>}>
+    <Page
+      title={t("Invoices")}
+      lead={
+        account && (
+          <>
+            {t("account {account}", { account })}{" "}
+            <Button kind="quiet" onClick={() => set({ account: "", by: "account" })}>
+              {t("all accounts")}
+            </Button>
+          </>
+        )
+      }
+      actions={<Button onClick={() => void run(download, t("CSV saved"))}>{t("Download CSV")}</Button>}
+    >
       <Panel>
         <div className="row-fields">
-          <SelectField label={t("Month")} value={month} onChange={(value) => set({ month: value })} options={months.map((m) => ({ value: m, label: m === thisMonth ? t("{month} (this month)", { month: m }) : m }))} />
+          <SelectField
+            label={t("Month")}
+            value={month}
+            onChange={(value) => set({ month: value })}
+            options={months.map((m) => ({
+              value: m,
+              label: m === thisMonth ? t("{month} (this month)", { month: m }) : m,
+            }))}
+          />
           <SelectField
             label={t("Sums by")}
             value={by.startsWith("label:") ? "label:" : by}
@@ -273,7 +572,10 @@ export function InvoicesPage() {
             {(
               [
                 [t("amount"), now.data.currency ? `${amount(now.data.total.amount)} ${currency}` : "-"],
-                [t("month before"), before.data?.currency ? `${amount(before.data.total.amount)} ${before.data.currency}` : "-"],
+                [
+                  t("month before"),
+                  before.data?.currency ? `${amount(before.data.total.amount)} ${before.data.currency}` : "-",
+                ],
                 [t("GPU-hours granted"), amount(now.data.total.gpu_hours)],
                 [t("GPU-hours used"), amount(now.data.total.used_gpu_hours)],
                 [t("lines"), String(now.data.total.lines)],
@@ -287,10 +589,22 @@ export function InvoicesPage() {
           </div>
         )}
         {now.error && <ErrorPanel error={now.error} />}
-        {now.data?.refused?.map((text) => <ErrorPanel key={text} error={new Error(text)} />)}
+        {now.data?.refused?.map((text) => (
+          <ErrorPanel key={text} error={new Error(text)} />
+        ))}
       </Panel>
       <Panel title={t("Sums")} flush>
-        {now.isPending ? <Loading /> : <SumTable now={now.data?.items ?? []} before={beforeMap} by={by} currency={currency} select={(key) => set({ account: key, by: "service" })} />}
+        {now.isPending ? (
+          <Loading />
+        ) : (
+          <SumTable
+            now={now.data?.items ?? []}
+            before={beforeMap}
+            by={by}
+            currency={currency}
+            select={(key) => set({ account: key, by: "service" })}
+          />
+        )}
       </Panel>
       <Panel title={t("Lines")} flush>
         {now.isPending ? <Loading /> : <LineTable lines={now.data?.lines ?? []} currency={currency} />}

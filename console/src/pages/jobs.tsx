@@ -6,7 +6,21 @@ import { useRights } from "../api/session";
 import type { Job, RayCluster } from "../api/types";
 import { useT } from "../i18n";
 import { useJobs, useObjects } from "../live/objects";
-import { Banner, Button, Code, Empty, Facts, json, Labels, LinkButton, Page, Panel, Status, Tabs, Warnings } from "../ui/basics";
+import {
+  Banner,
+  Button,
+  Code,
+  Empty,
+  Facts,
+  json,
+  Labels,
+  LinkButton,
+  Page,
+  Panel,
+  Status,
+  Tabs,
+  Warnings,
+} from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { amount, clock } from "../ui/format";
 import { LogView } from "../ui/logs";
@@ -28,8 +42,16 @@ export function JobsPage() {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isCancelling, setCancelling] = useState(false);
   const chosen = jobs.filter((j) => selected.has(j.metadata.name) && j.status.finishedAt === "");
-  const submit = mayChange && queues.length > 0 && <LinkButton href="/jobs/new" kind="primary">{t("Submit job")}</LinkButton>;
-  const createQueue = mayOperate && queues.length === 0 && <LinkButton href="/queues/new" kind="primary">{t("Create queue")}</LinkButton>;
+  const submit = mayChange && queues.length > 0 && (
+    <LinkButton href="/jobs/new" kind="primary">
+      {t("Submit job")}
+    </LinkButton>
+  );
+  const createQueue = mayOperate && queues.length === 0 && (
+    <LinkButton href="/queues/new" kind="primary">
+      {t("Create queue")}
+    </LinkButton>
+  );
   return (
     <Page title={t("Jobs")} actions={submit || createQueue}>
       <Panel flush>
@@ -51,7 +73,9 @@ export function JobsPage() {
           }
           empty={
             <Empty title={t("No jobs")} action={submit || createQueue}>
-              {queues.length === 0 ? t("Jobs wait in a queue, and there is no queue yet.") : t("A job is one or more programs that run to completion, each in its own slice.")}
+              {queues.length === 0
+                ? t("Jobs wait in a queue, and there is no queue yet.")
+                : t("A job is one or more programs that run to completion, each in its own slice.")}
             </Empty>
           }
         />
@@ -62,7 +86,8 @@ export function JobsPage() {
           verb={t("Cancel {n} jobs", { n: chosen.length })}
           isDangerous
           act={async () => {
-            for (const job of chosen) await post(path`/v1/jobs/${job.metadata.name}/cancel?namespace=${job.metadata.namespace}`);
+            for (const job of chosen)
+              await post(path`/v1/jobs/${job.metadata.name}/cancel?namespace=${job.metadata.namespace}`);
             setSelected(new Set());
           }}
           onClose={() => setCancelling(false)}
@@ -86,19 +111,52 @@ export function PodsTable({ pods, reason }: { pods: Pod[]; reason: string }) {
   const t = useT();
   const columns = useMemo<Column<Pod>[]>(
     () => [
-      { key: "program", header: t("Program"), cell: (p) => `${p.role} ${p.index}`, sortBy: (p) => `${p.role} ${p.index}`, text: (p) => `${p.role} ${p.index} ${p.slice} ${p.node}` },
+      {
+        key: "program",
+        header: t("Program"),
+        cell: (p) => `${p.role} ${p.index}`,
+        sortBy: (p) => `${p.role} ${p.index}`,
+        text: (p) => `${p.role} ${p.index} ${p.slice} ${p.node}`,
+      },
       { key: "state", header: t("State"), cell: (p) => <Status state={p.state} />, sortBy: (p) => p.state },
-      { key: "slice", header: t("Slice"), cell: (p) => (p.slice && p.node ? <SliceLink node={p.node} name={p.slice} /> : p.slice || "-"), sortBy: (p) => p.slice },
-      { key: "node", header: t("Node"), cell: (p) => (p.node ? <Link href={`/nodes/${encodeURIComponent(p.node)}`}>{p.node}</Link> : "-"), sortBy: (p) => p.node },
-      { key: "attempt", header: t("Attempt"), numeric: true, cell: (p) => p.attempt + 1, sortBy: (p) => p.attempt },
+      {
+        key: "slice",
+        header: t("Slice"),
+        cell: (p) => (p.slice && p.node ? <SliceLink node={p.node} name={p.slice} /> : p.slice || "-"),
+        sortBy: (p) => p.slice,
+      },
+      {
+        key: "node",
+        header: t("Node"),
+        cell: (p) => (p.node ? <Link href={`/nodes/${encodeURIComponent(p.node)}`}>{p.node}</Link> : "-"),
+        sortBy: (p) => p.node,
+      },
+      {
+        key: "attempt",
+        header: t("Attempt"),
+        numeric: true,
+        cell: (p) => p.attempt + 1,
+        sortBy: (p) => p.attempt,
+      },
       { key: "exit", header: t("Exit"), cell: (p) => p.exit || "-" },
     ],
     [t],
   );
-  return <DataTable label={t("Programs")} columns={columns} rows={pods} rowKey={(p) => `${p.role}-${p.index}`} empty={<Empty title={t("No program runs")}>{reason || t("It occupies no device while it waits.")}</Empty>} />;
+  return (
+    <DataTable
+      label={t("Programs")}
+      columns={columns}
+      rows={pods}
+      rowKey={(p) => `${p.role}-${p.index}`}
+      empty={
+        <Empty title={t("No program runs")}>{reason || t("It occupies no device while it waits.")}</Empty>
+      }
+    />
+  );
 }
 
-export const podOptions = (pods: Pod[]) => pods.map((p) => ({ value: `role=${p.role}&replica=${p.index}`, label: `${p.role} ${p.index}` }));
+export const podOptions = (pods: Pod[]) =>
+  pods.map((p) => ({ value: `role=${p.role}&replica=${p.index}`, label: `${p.role} ${p.index}` }));
 
 export function DashboardFacts({ object }: { object: Job | RayCluster }) {
   const t = useT();
@@ -108,7 +166,11 @@ export function DashboardFacts({ object }: { object: Job | RayCluster }) {
       <p>
         <span className="mono">{object.status.dashboard}</span>
       </p>
-      <p className="help">{t("The address is on the controller's machine. This controller does not forward it to browsers on other machines.")}</p>
+      <p className="help">
+        {t(
+          "The address is on the controller's machine. This controller does not forward it to browsers on other machines.",
+        )}
+      </p>
       {object.status.dashboardToken && (
         <p>
           RAY_AUTH_TOKEN: <span className="mono">{object.status.dashboardToken}</span>
@@ -156,14 +218,28 @@ function JobActions({ job }: { job: Job }) {
   const name = job.metadata.name;
   return (
     <>
-      <Button kind="danger" disabled={isDisabled || job.status.finishedAt !== "" || job.spec.cancelled} onClick={() => setOpen("cancel")}>
+      <Button
+        kind="danger"
+        disabled={isDisabled || job.status.finishedAt !== "" || job.spec.cancelled}
+        onClick={() => setOpen("cancel")}
+      >
         {t("Cancel job")}
       </Button>
       <Button disabled={isDisabled} onClick={() => setOpen("delete")}>
         {t("Delete")}
       </Button>
       {open === "cancel" && (
-        <ConfirmDialog title={t("Cancel {name}?", { name })} verb={t("Cancel job")} isDangerous act={() => post(`/v1/jobs/${encodeURIComponent(name)}/cancel?namespace=${encodeURIComponent(job.metadata.namespace)}`)} onClose={() => setOpen(null)}>
+        <ConfirmDialog
+          title={t("Cancel {name}?", { name })}
+          verb={t("Cancel job")}
+          isDangerous
+          act={() =>
+            post(
+              `/v1/jobs/${encodeURIComponent(name)}/cancel?namespace=${encodeURIComponent(job.metadata.namespace)}`,
+            )
+          }
+          onClose={() => setOpen(null)}
+        >
           <p>{t("Its programs end, and its slices are released.")}</p>
         </ConfirmDialog>
       )}
@@ -199,7 +275,17 @@ export function JobPage() {
     { label: t("Document"), id: "document" },
   ].map(({ label, id }) => ({ label, href: id ? `${href}/${id}` : href, isCurrent: tab === id }));
   return (
-    <Page title={job.metadata.name} crumbs={[[t("Jobs"), "/jobs"]]} lead={<><Status state={status.phase} /><span>{status.gpu}</span></>} actions={<JobActions job={job} />}>
+    <Page
+      title={job.metadata.name}
+      crumbs={[[t("Jobs"), "/jobs"]]}
+      lead={
+        <>
+          <Status state={status.phase} />
+          <span>{status.gpu}</span>
+        </>
+      }
+      actions={<JobActions job={job} />}
+    >
       <Tabs tabs={tabs} />
       <Warnings texts={status.warnings} />
       {tab === "" && (
@@ -217,7 +303,12 @@ export function JobPage() {
           <Panel title={t("Properties")}>
             <Facts
               rows={[
-                [t("Queue"), <Link key="q" href={`/queues/${encodeURIComponent(spec.queue)}`}>{spec.queue}</Link>],
+                [
+                  t("Queue"),
+                  <Link key="q" href={`/queues/${encodeURIComponent(spec.queue)}`}>
+                    {spec.queue}
+                  </Link>,
+                ],
                 [t("Compute group"), spec.computeGroup],
                 [t("Engine"), spec.engine],
                 [t("Priority"), spec.priority],

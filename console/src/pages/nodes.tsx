@@ -7,7 +7,20 @@ import { useRights } from "../api/session";
 import type { Node } from "../api/types";
 import { useT } from "../i18n";
 import { type NodeDevice, useDevices, useNode, useNodes, useObjects } from "../live/objects";
-import { Age, Banner, Button, Code, Empty, ErrorPanel, Facts, Loading, Page, Panel, Status, Tag } from "../ui/basics";
+import {
+  Age,
+  Banner,
+  Button,
+  Code,
+  Empty,
+  ErrorPanel,
+  Facts,
+  Loading,
+  Page,
+  Panel,
+  Status,
+  Tag,
+} from "../ui/basics";
 import { ActionMenu, ConfirmDialog, useAction } from "../ui/dialog";
 import { Checkbox, SelectField, TextField } from "../ui/fields";
 import { bytes, clock } from "../ui/format";
@@ -17,21 +30,31 @@ import { NotFound } from "./not-found";
 import { ObjectEvents } from "./object-events";
 
 const hrefOf = (node: Node) => `/nodes/${encodeURIComponent(node.metadata.name)}`;
-export const stateOf = (node: Node) => (node.status.agent?.reachability === "unreachable" ? "unreachable" : node.status.state);
+export const stateOf = (node: Node) =>
+  node.status.agent?.reachability === "unreachable" ? "unreachable" : node.status.state;
 
 interface SettingValue {
   desired: string;
   effective: string;
   blockedBy: string[];
 }
-export const settingText = (setting: SettingValue) => (setting.desired === setting.effective ? setting.effective || "-" : `${setting.effective} → ${setting.desired}`);
+export const settingText = (setting: SettingValue) =>
+  setting.desired === setting.effective
+    ? setting.effective || "-"
+    : `${setting.effective} → ${setting.desired}`;
 
 export function NodesPage() {
   const t = useT();
   const nodes = useNodes();
   const columns = useMemo<Column<Node>[]>(
     () => [
-      { key: "name", header: t("Name"), cell: (n) => <Link href={hrefOf(n)}>{n.metadata.name}</Link>, sortBy: (n) => n.metadata.name, text: (n) => n.metadata.name },
+      {
+        key: "name",
+        header: t("Name"),
+        cell: (n) => <Link href={hrefOf(n)}>{n.metadata.name}</Link>,
+        sortBy: (n) => n.metadata.name,
+        text: (n) => n.metadata.name,
+      },
       {
         key: "state",
         header: t("State"),
@@ -45,21 +68,89 @@ export function NodesPage() {
         sortBy: stateOf,
         text: stateOf,
       },
-      { key: "pool", header: t("Node pool"), cell: (n) => (n.spec.pool ? <Link href={`/pools/${encodeURIComponent(n.spec.pool)}`}>{n.spec.pool}</Link> : "-"), sortBy: (n) => n.spec.pool, text: (n) => n.spec.pool },
-      { key: "gpu", header: "GPU", cell: (n) => (n.status.devices.length ? `${n.status.gpus} × ${[...new Set(n.status.devices.map((d) => d.name))].join(", ")}` : n.status.gpus), sortBy: (n) => n.status.gpus, text: (n) => n.status.devices.map((d) => d.name).join(" ") },
-      { key: "slices", header: t("Slices"), numeric: true, cell: (n) => n.status.slices, sortBy: (n) => n.status.slices },
-      { key: "memory", header: t("Memory granted"), cell: (n) => <GrantedCell granted={n.status.devices.reduce((s, d) => s + d.usableBytes - d.freeBytes, 0)} usable={n.status.devices.reduce((s, d) => s + d.usableBytes, 0)} />, sortBy: (n) => n.status.devices.reduce((s, d) => s + d.usableBytes - d.freeBytes, 0) },
-      { key: "units", header: t("Memory units"), cell: (n) => <span className="nowrap">{`${n.status.gpuMemUnits.allocated}/${n.status.gpuMemUnits.capacity} × ${n.status.gpuMemUnits.unit}`}</span> },
-      { key: "policy", header: t("Policy"), cell: (n) => settingText(n.status.policy), sortBy: (n) => n.status.policy.effective },
-      { key: "version", header: t("Agent"), cell: (n) => n.status.agent?.version || "-", sortBy: (n) => n.status.agent?.version ?? "" },
-      { key: "seen", header: t("Last response"), numeric: true, cell: (n) => (n.status.agent?.reachability === "unreachable" ? <Age since={n.status.agent.lastSeenAt} /> : t("now")) },
+      {
+        key: "pool",
+        header: t("Node pool"),
+        cell: (n) =>
+          n.spec.pool ? <Link href={`/pools/${encodeURIComponent(n.spec.pool)}`}>{n.spec.pool}</Link> : "-",
+        sortBy: (n) => n.spec.pool,
+        text: (n) => n.spec.pool,
+      },
+      {
+        key: "gpu",
+        header: "GPU",
+        cell: (n) =>
+          n.status.devices.length
+            ? `${n.status.gpus} × ${[...new Set(n.status.devices.map((d) => d.name))].join(", ")}`
+            : n.status.gpus,
+        sortBy: (n) => n.status.gpus,
+        text: (n) => n.status.devices.map((d) => d.name).join(" "),
+      },
+      {
+        key: "slices",
+        header: t("Slices"),
+        numeric: true,
+        cell: (n) => n.status.slices,
+        sortBy: (n) => n.status.slices,
+      },
+      {
+        key: "memory",
+        header: t("Memory granted"),
+        cell: (n) => (
+          <GrantedCell
+            granted={n.status.devices.reduce((s, d) => s + d.usableBytes - d.freeBytes, 0)}
+            usable={n.status.devices.reduce((s, d) => s + d.usableBytes, 0)}
+          />
+        ),
+        sortBy: (n) => n.status.devices.reduce((s, d) => s + d.usableBytes - d.freeBytes, 0),
+      },
+      {
+        key: "units",
+        header: t("Memory units"),
+        cell: (n) => (
+          <span className="nowrap">{`${n.status.gpuMemUnits.allocated}/${n.status.gpuMemUnits.capacity} × ${n.status.gpuMemUnits.unit}`}</span>
+        ),
+      },
+      {
+        key: "policy",
+        header: t("Policy"),
+        cell: (n) => settingText(n.status.policy),
+        sortBy: (n) => n.status.policy.effective,
+      },
+      {
+        key: "version",
+        header: t("Agent"),
+        cell: (n) => n.status.agent?.version || "-",
+        sortBy: (n) => n.status.agent?.version ?? "",
+      },
+      {
+        key: "seen",
+        header: t("Last response"),
+        numeric: true,
+        cell: (n) =>
+          n.status.agent?.reachability === "unreachable" ? (
+            <Age since={n.status.agent.lastSeenAt} />
+          ) : (
+            t("now")
+          ),
+      },
     ],
     [t],
   );
   return (
     <Page title={t("Nodes")}>
       <Panel flush>
-        <DataTable label={t("Nodes")} columns={columns} rows={nodes} rowKey={(n) => n.metadata.name} empty={<Empty title={t("No node")}>{t("The controller has no node. Start it with --node NAME=SOCKET for each agent.")}</Empty>} />
+        <DataTable
+          label={t("Nodes")}
+          columns={columns}
+          rows={nodes}
+          rowKey={(n) => n.metadata.name}
+          empty={
+            <Empty title={t("No node")}>
+              {t("The controller has no node. Start it with --node NAME=SOCKET for each agent.")}
+            </Empty>
+          }
+        />
       </Panel>
     </Page>
   );
@@ -71,15 +162,85 @@ function DevicesPanel({ node }: { node: Node }) {
   const columns = useMemo<Column<NodeDevice>[]>(
     () => [
       { key: "index", header: "#", cell: (d) => d.index, sortBy: (d) => d.index },
-      { key: "name", header: t("Model"), cell: (d) => <span className="nowrap" title={`${d.uuid}, PCI ${d.pci_id}`}>{d.name}{d.simulated && <span className="muted"> ({t("simulated")})</span>}</span>, sortBy: (d) => d.name },
-      { key: "health", header: t("Health"), cell: (d) => <><Status state={d.health.state} />{d.health.reason && <div className="help">{d.health.reason}</div>}</>, sortBy: (d) => d.health.state },
-      { key: "memory", header: t("Memory granted"), cell: (d) => <GrantedCell granted={d.granted_bytes} usable={d.usable_bytes} used={d.used_in_slices_bytes} />, sortBy: (d) => d.granted_bytes },
-      { key: "compute", header: t("Compute granted"), cell: (d) => <ShareCell granted={d.share_granted_bp} whole={10000} />, sortBy: (d) => d.share_granted_bp },
-      { key: "utilization", header: t("Utilization"), numeric: true, cell: (d) => `${d.utilization_percent}%`, sortBy: (d) => d.utilization_percent },
-      { key: "slices", header: t("Slices"), numeric: true, cell: (d) => `${d.slices}/${d.max_slices}`, sortBy: (d) => d.slices },
-      { key: "commitment", header: t("Commitment"), cell: (d) => <Status state={d.commitment} tone={d.commitment === "normal" ? "ok" : "warn"} /> },
-      { key: "compute-level", header: t("Enforcement"), cell: (d) => (d.compute.level === "none" ? d.compute.reason || "none" : d.compute.level) },
-      { key: "readings", header: t("Readings"), cell: (d) => <span className="nowrap">{d.readings ? [d.readings.temperature_celsius !== undefined && `${d.readings.temperature_celsius} °C`, d.readings.power_milliwatts !== undefined && `${(d.readings.power_milliwatts / 1000).toFixed(0)} W`, d.readings.sm_clock_mhz !== undefined && `${d.readings.sm_clock_mhz} MHz`].filter(Boolean).join(", ") : "-"}</span> },
+      {
+        key: "name",
+        header: t("Model"),
+        cell: (d) => (
+          <span className="nowrap" title={`${d.uuid}, PCI ${d.pci_id}`}>
+            {d.name}
+            {d.simulated && <span className="muted"> ({t("simulated")})</span>}
+          </span>
+        ),
+        sortBy: (d) => d.name,
+      },
+      {
+        key: "health",
+        header: t("Health"),
+        cell: (d) => (
+          <>
+            <Status state={d.health.state} />
+            {d.health.reason && <div className="help">{d.health.reason}</div>}
+          </>
+        ),
+        sortBy: (d) => d.health.state,
+      },
+      {
+        key: "memory",
+        header: t("Memory granted"),
+        cell: (d) => (
+          <GrantedCell granted={d.granted_bytes} usable={d.usable_bytes} used={d.used_in_slices_bytes} />
+        ),
+        sortBy: (d) => d.granted_bytes,
+      },
+      {
+        key: "compute",
+        header: t("Compute granted"),
+        cell: (d) => <ShareCell granted={d.share_granted_bp} whole={10000} />,
+        sortBy: (d) => d.share_granted_bp,
+      },
+      {
+        key: "utilization",
+        header: t("Utilization"),
+        numeric: true,
+        cell: (d) => `${d.utilization_percent}%`,
+        sortBy: (d) => d.utilization_percent,
+      },
+      {
+        key: "slices",
+        header: t("Slices"),
+        numeric: true,
+        cell: (d) => `${d.slices}/${d.max_slices}`,
+        sortBy: (d) => d.slices,
+      },
+      {
+        key: "commitment",
+        header: t("Commitment"),
+        cell: (d) => <Status state={d.commitment} tone={d.commitment === "normal" ? "ok" : "warn"} />,
+      },
+      {
+        key: "compute-level",
+        header: t("Enforcement"),
+        cell: (d) =>
+          d.compute ? (d.compute.level === "none" ? d.compute.reason || "none" : d.compute.level) : "-",
+      },
+      {
+        key: "readings",
+        header: t("Readings"),
+        cell: (d) => (
+          <span className="nowrap">
+            {d.readings
+              ? [
+                  d.readings.temperature_celsius !== undefined && `${d.readings.temperature_celsius} °C`,
+                  d.readings.power_milliwatts !== undefined &&
+                    `${(d.readings.power_milliwatts / 1000).toFixed(0)} W`,
+                  d.readings.sm_clock_mhz !== undefined && `${d.readings.sm_clock_mhz} MHz`,
+                ]
+                  .filter(Boolean)
+                  .join(", ")
+              : "-"}
+          </span>
+        ),
+      },
     ],
     [t],
   );
@@ -88,7 +249,13 @@ function DevicesPanel({ node }: { node: Node }) {
       {problems.map((p) => (
         <ErrorPanel key={p.message} error={new Error(p.message)} />
       ))}
-      <DataTable label={t("Devices")} columns={columns} rows={devices} rowKey={(d) => d.uuid} empty={<Empty title={t("No devices")}>{t("The agent reports no device.")}</Empty>} />
+      <DataTable
+        label={t("Devices")}
+        columns={columns}
+        rows={devices}
+        rowKey={(d) => d.uuid}
+        empty={<Empty title={t("No devices")}>{t("The agent reports no device.")}</Empty>}
+      />
     </Panel>
   );
 }
@@ -110,7 +277,17 @@ function AddLabel({ node, onClose }: { node: Node; onClose: () => void }) {
   const values = system_labels[kind];
   const name = kind === "other" ? key.trim() : kind;
   return (
-    <ConfirmDialog title={t("Add label to {name}", { name: node.metadata.name })} verb={t("Add label")} act={() => call("PATCH", path`/v1/nodes/${node.metadata.name}`, { body: { metadata: { labels: { [name]: value } } }, query: { whenFree: isWhenFree } })} onClose={onClose}>
+    <ConfirmDialog
+      title={t("Add label to {name}", { name: node.metadata.name })}
+      verb={t("Add label")}
+      act={() =>
+        call("PATCH", path`/v1/nodes/${node.metadata.name}`, {
+          body: { metadata: { labels: { [name]: value } } },
+          query: { whenFree: isWhenFree },
+        })
+      }
+      onClose={onClose}
+    >
       <SelectField
         label={t("Label")}
         value={kind}
@@ -118,12 +295,39 @@ function AddLabel({ node, onClose }: { node: Node; onClose: () => void }) {
           setKind(next);
           setValue(system_labels[next]?.[0] ?? "");
         }}
-        options={[{ value: "other", label: t("another key") }, ...Object.keys(system_labels).map((label) => ({ value: label, label: `${label} (${t("system label")})` }))]}
+        options={[
+          { value: "other", label: t("another key") },
+          ...Object.keys(system_labels).map((label) => ({
+            value: label,
+            label: `${label} (${t("system label")})`,
+          })),
+        ]}
       />
       {kind === "other" && <TextField label={t("Key")} value={key} onChange={setKey} isRequired />}
-      {values ? <SelectField label={t("Value")} value={value} onChange={setValue} options={values.map((v) => ({ value: v, label: v }))} /> : <TextField label={t("Value")} value={value} onChange={setValue} />}
-      {values && <p className="help">{t("The value of a system label cannot be changed while the node has it: remove the label, restart the node, and add it again, or change it through its node pool.")}</p>}
-      {kind === "carve.dev/memory-unit" && <Checkbox label={t("When free: take effect when no slice was requested in units")} value={isWhenFree} onChange={setWhenFree} />}
+      {values ? (
+        <SelectField
+          label={t("Value")}
+          value={value}
+          onChange={setValue}
+          options={values.map((v) => ({ value: v, label: v }))}
+        />
+      ) : (
+        <TextField label={t("Value")} value={value} onChange={setValue} />
+      )}
+      {values && (
+        <p className="help">
+          {t(
+            "The value of a system label cannot be changed while the node has it: remove the label, restart the node, and add it again, or change it through its node pool.",
+          )}
+        </p>
+      )}
+      {kind === "carve.dev/memory-unit" && (
+        <Checkbox
+          label={t("When free: take effect when no slice was requested in units")}
+          value={isWhenFree}
+          onChange={setWhenFree}
+        />
+      )}
     </ConfirmDialog>
   );
 }
@@ -155,7 +359,12 @@ function LabelsPanel({ node }: { node: Node }) {
                 </th>
                 <td className="mono">{value}</td>
                 <td className="numeric">
-                  <Button kind="quiet" disabled={!mayOperate} onClick={() => setRemoved(key)} aria-label={t("Remove label {key}", { key })}>
+                  <Button
+                    kind="quiet"
+                    disabled={!mayOperate}
+                    onClick={() => setRemoved(key)}
+                    aria-label={t("Remove label {key}", { key })}
+                  >
                     {t("Remove")}
                   </Button>
                 </td>
@@ -164,16 +373,41 @@ function LabelsPanel({ node }: { node: Node }) {
           </tbody>
         </table>
       )}
-      {node.status.removedLabels.length > 0 && <Banner tone="warn">{t("Removed labels wait for a restart of the node: {labels}", { labels: node.status.removedLabels.join(", ") })}</Banner>}
+      {node.status.removedLabels.length > 0 && (
+        <Banner tone="warn">
+          {t("Removed labels wait for a restart of the node: {labels}", {
+            labels: node.status.removedLabels.join(", "),
+          })}
+        </Banner>
+      )}
       {node.status.taints.length > 0 && (
         <p>
-          {t("Taints")}: {node.status.taints.map((taint) => <Tag key={taint}>{taint}</Tag>)}
+          {t("Taints")}:{" "}
+          {node.status.taints.map((taint) => (
+            <Tag key={taint}>{taint}</Tag>
+          ))}
         </p>
       )}
       {isAdding && <AddLabel node={node} onClose={() => setAdding(false)} />}
       {removed && (
-        <ConfirmDialog title={t("Remove label {key}?", { key: removed })} verb={t("Remove")} isDangerous act={() => call("PATCH", path`/v1/nodes/${node.metadata.name}`, { body: { metadata: { labels: { [removed]: null } } } })} onClose={() => setRemoved(null)}>
-          <p>{removed in system_labels ? t("A system label takes effect until the node is restarted. Then the node has the default value.") : t("The label is removed from node {name}.", { name: node.metadata.name })}</p>
+        <ConfirmDialog
+          title={t("Remove label {key}?", { key: removed })}
+          verb={t("Remove")}
+          isDangerous
+          act={() =>
+            call("PATCH", path`/v1/nodes/${node.metadata.name}`, {
+              body: { metadata: { labels: { [removed]: null } } },
+            })
+          }
+          onClose={() => setRemoved(null)}
+        >
+          <p>
+            {removed in system_labels
+              ? t(
+                  "A system label takes effect until the node is restarted. Then the node has the default value.",
+                )
+              : t("The label is removed from node {name}.", { name: node.metadata.name })}
+          </p>
         </ConfirmDialog>
       )}
     </Panel>
@@ -203,8 +437,24 @@ function SettingsPanel({ node }: { node: Node }) {
             <tr key={name}>
               <th scope="row">{name}</th>
               <td>{setting.desired || "-"}</td>
-              <td>{setting.desired === setting.effective ? setting.effective || "-" : <Status state="pending" tone="warn">{setting.effective || "-"}</Status>}</td>
-              <td>{setting.blockedBy.length ? setting.blockedBy.map((name) => <span key={name}><SliceLink node={node.metadata.name} name={name} /> </span>) : "-"}</td>
+              <td>
+                {setting.desired === setting.effective ? (
+                  setting.effective || "-"
+                ) : (
+                  <Status state="pending" tone="warn">
+                    {setting.effective || "-"}
+                  </Status>
+                )}
+              </td>
+              <td>
+                {setting.blockedBy.length
+                  ? setting.blockedBy.map((name) => (
+                      <span key={name}>
+                        <SliceLink node={node.metadata.name} name={name} />{" "}
+                      </span>
+                    ))
+                  : "-"}
+              </td>
             </tr>
           ))}
         </tbody>
@@ -226,8 +476,22 @@ function PoolDialog({ node, onClose }: { node: Node; onClose: () => void }) {
   const pools = useObjects("Pool");
   const [pool, setPool] = useState(node.spec.pool);
   return (
-    <ConfirmDialog title={t("Node pool of {name}", { name: node.metadata.name })} verb={t("Save")} act={() => call("PATCH", path`/v1/nodes/${node.metadata.name}`, { body: { spec: { pool } } })} onClose={onClose}>
-      <SelectField label={t("Node pool")} value={pool} onChange={setPool} options={[{ value: "", label: t("none") }, ...pools.map((p) => ({ value: p.metadata.name, label: p.metadata.name }))]} help={t("The node gets the labels and taints of the pool.")} />
+    <ConfirmDialog
+      title={t("Node pool of {name}", { name: node.metadata.name })}
+      verb={t("Save")}
+      act={() => call("PATCH", path`/v1/nodes/${node.metadata.name}`, { body: { spec: { pool } } })}
+      onClose={onClose}
+    >
+      <SelectField
+        label={t("Node pool")}
+        value={pool}
+        onChange={setPool}
+        options={[
+          { value: "", label: t("none") },
+          ...pools.map((p) => ({ value: p.metadata.name, label: p.metadata.name })),
+        ]}
+        help={t("The node gets the labels and taints of the pool.")}
+      />
     </ConfirmDialog>
   );
 }
@@ -259,11 +523,27 @@ function NodeActions({ node }: { node: Node }) {
   return (
     <>
       {node.spec.schedulable ? (
-        <Button disabled={isDisabled} onClick={() => void run(() => call("PATCH", path`/v1/nodes/${name}`, { body: { spec: { schedulable: false } } }), t("{name} gets no new slices", { name }))}>
+        <Button
+          disabled={isDisabled}
+          onClick={() =>
+            void run(
+              () => call("PATCH", path`/v1/nodes/${name}`, { body: { spec: { schedulable: false } } }),
+              t("{name} gets no new slices", { name }),
+            )
+          }
+        >
           {t("Cordon")}
         </Button>
       ) : (
-        <Button disabled={isDisabled} onClick={() => void run(() => call("PATCH", path`/v1/nodes/${name}`, { body: { spec: { schedulable: true } } }), t("{name} gets new slices again", { name }))}>
+        <Button
+          disabled={isDisabled}
+          onClick={() =>
+            void run(
+              () => call("PATCH", path`/v1/nodes/${name}`, { body: { spec: { schedulable: true } } }),
+              t("{name} gets new slices again", { name }),
+            )
+          }
+        >
           {t("Uncordon")}
         </Button>
       )}
@@ -278,24 +558,49 @@ function NodeActions({ node }: { node: Node }) {
         actions={[
           { id: "pool", label: t("Change node pool"), isDisabled, act: () => setOpen("pool") },
           node.spec.stopped
-            ? { id: "start", label: t("Start"), isDisabled, act: () => void run(() => post(path`/v1/nodes/${name}/start`), t("{name} starts", { name })) }
+            ? {
+                id: "start",
+                label: t("Start"),
+                isDisabled,
+                act: () => void run(() => post(path`/v1/nodes/${name}/start`), t("{name} starts", { name })),
+              }
             : { id: "stop", label: t("Stop"), isDisabled, act: () => setOpen("stop") },
           { id: "end", label: t("End all slices"), isDisabled, act: () => setOpen("end") },
         ]}
       />
       {open === "drain" && (
-        <ConfirmDialog title={t("Drain {name}?", { name })} verb={t("Drain")} act={() => post(path`/v1/nodes/${name}/drain`)} onClose={close}>
-          <p>{t("The node gets no new slices, and the replicas of services move to other nodes when a new replica is ready there.")}</p>
+        <ConfirmDialog
+          title={t("Drain {name}?", { name })}
+          verb={t("Drain")}
+          act={() => post(path`/v1/nodes/${name}/drain`)}
+          onClose={close}
+        >
+          <p>
+            {t(
+              "The node gets no new slices, and the replicas of services move to other nodes when a new replica is ready there.",
+            )}
+          </p>
           {unmanaged.length > 0 && (
             <Banner tone="warn">
-              {t("These slices belong to no service or job and stay:")} {unmanaged.map((s) => s.name).join(", ")}
+              {t("These slices belong to no service or job and stay:")}{" "}
+              {unmanaged.map((s) => s.name).join(", ")}
             </Banner>
           )}
         </ConfirmDialog>
       )}
       {open === "restart" && (
-        <ConfirmDialog title={t("Restart {name}?", { name })} verb={t("Restart")} isDangerous={isForced} act={() => post(path`/v1/nodes/${name}/restart`, {}, { force: isForced })} onClose={close}>
-          <p>{t("The desired settings take effect when the running slices have ended. Until then the node rejects new slices.")}</p>
+        <ConfirmDialog
+          title={t("Restart {name}?", { name })}
+          verb={t("Restart")}
+          isDangerous={isForced}
+          act={() => post(path`/v1/nodes/${name}/restart`, {}, { force: isForced })}
+          onClose={close}
+        >
+          <p>
+            {t(
+              "The desired settings take effect when the running slices have ended. Until then the node rejects new slices.",
+            )}
+          </p>
           {node.status.sliceList.length > 0 && (
             <>
               <p>{t("Slices that block the restart:")}</p>
@@ -306,12 +611,24 @@ function NodeActions({ node }: { node: Node }) {
         </ConfirmDialog>
       )}
       {open === "stop" && (
-        <ConfirmDialog title={t("Stop {name}?", { name })} verb={t("Stop")} isDangerous act={() => post(path`/v1/nodes/${name}/stop`)} onClose={close}>
+        <ConfirmDialog
+          title={t("Stop {name}?", { name })}
+          verb={t("Stop")}
+          isDangerous
+          act={() => post(path`/v1/nodes/${name}/stop`)}
+          onClose={close}
+        >
           <p>{t("The node rejects new slices and is shown as Stopped. Running slices continue.")}</p>
         </ConfirmDialog>
       )}
       {open === "end" && (
-        <ConfirmDialog title={t("End all slices of {name}?", { name })} verb={t("End {n} slices", { n: node.status.sliceList.length })} isDangerous act={() => post(path`/v1/nodes/${name}/end-slices`)} onClose={close}>
+        <ConfirmDialog
+          title={t("End all slices of {name}?", { name })}
+          verb={t("End {n} slices", { n: node.status.sliceList.length })}
+          isDangerous
+          act={() => post(path`/v1/nodes/${name}/end-slices`)}
+          onClose={close}
+        >
           {sliceItems(node.status.sliceList)}
         </ConfirmDialog>
       )}
@@ -328,7 +645,11 @@ interface Diagnosis {
 
 function DoctorPanel({ node }: { node: Node }) {
   const t = useT();
-  const doctor = useQuery({ queryKey: ["node", node.metadata.name, "doctor"], queryFn: () => get<Diagnosis>(path`/v1/nodes/${node.metadata.name}/doctor`), staleTime: 30_000 });
+  const doctor = useQuery({
+    queryKey: ["node", node.metadata.name, "doctor"],
+    queryFn: () => get<Diagnosis>(path`/v1/nodes/${node.metadata.name}/doctor`),
+    staleTime: 30_000,
+  });
   return (
     <Panel title={t("Diagnosis")}>
       {doctor.isPending ? (
@@ -373,7 +694,9 @@ export function NodePage() {
       lead={
         <>
           <Status state={stateOf(node)} />
-          {node.status.state === "Starting" && <span>{t("about {s} s remain", { s: node.status.readyInSeconds })}</span>}
+          {node.status.state === "Starting" && (
+            <span>{t("about {s} s remain", { s: node.status.readyInSeconds })}</span>
+          )}
           {!node.spec.schedulable && <span>{node.spec.cordoned || t("cordoned")}</span>}
         </>
       }
@@ -401,7 +724,16 @@ export function NodePage() {
                   <th scope="row">
                     <SliceLink node={node.metadata.name} name={slice.name} />
                   </th>
-                  <td>{slice.workload ? <ObjectLink kind={slice.kind} name={slice.workload}>{`${slice.kind}/${slice.workload}`}</ObjectLink> : "-"}</td>
+                  <td>
+                    {slice.workload ? (
+                      <ObjectLink
+                        kind={slice.kind}
+                        name={slice.workload}
+                      >{`${slice.kind}/${slice.workload}`}</ObjectLink>
+                    ) : (
+                      "-"
+                    )}
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -409,25 +741,33 @@ export function NodePage() {
         )}
       </Panel>
       <Panel title={t("Properties")}>
-          <Facts
-            rows={[
-              [t("Node pool"), node.spec.pool && <Link href={`/pools/${encodeURIComponent(node.spec.pool)}`}>{node.spec.pool}</Link>],
-              [t("Instance type"), node.spec.instanceType],
-              [t("Memory units"), `${node.status.gpuMemUnits.allocated}/${node.status.gpuMemUnits.capacity} × ${node.status.gpuMemUnits.unit}`],
-              [t("CPU"), node.status.cpuMilli ? String(node.status.cpuMilli / 1000) : ""],
-              [t("Host memory"), node.status.memoryBytes ? bytes(node.status.memoryBytes) : ""],
-              [t("Agent"), agent?.version],
-              [t("Agent since"), agent?.startedAt ? clock(agent.startedAt) : ""],
-              [t("Last response"), agent?.lastSeenAt ? clock(agent.lastSeenAt) : ""],
-              [t("Socket"), agent?.socket && <span className="mono">{agent.socket}</span>],
-            ]}
-          />
-          {node.status.links?.length > 1 && (
-            <>
-              <h3>{t("Links between devices")}</h3>
-              <Code>{node.status.links.join("\n")}</Code>
-            </>
-          )}
+        <Facts
+          rows={[
+            [
+              t("Node pool"),
+              node.spec.pool && (
+                <Link href={`/pools/${encodeURIComponent(node.spec.pool)}`}>{node.spec.pool}</Link>
+              ),
+            ],
+            [t("Instance type"), node.spec.instanceType],
+            [
+              t("Memory units"),
+              `${node.status.gpuMemUnits.allocated}/${node.status.gpuMemUnits.capacity} × ${node.status.gpuMemUnits.unit}`,
+            ],
+            [t("CPU"), node.status.cpuMilli ? String(node.status.cpuMilli / 1000) : ""],
+            [t("Host memory"), node.status.memoryBytes ? bytes(node.status.memoryBytes) : ""],
+            [t("Agent"), agent?.version],
+            [t("Agent since"), agent?.startedAt ? clock(agent.startedAt) : ""],
+            [t("Last response"), agent?.lastSeenAt ? clock(agent.lastSeenAt) : ""],
+            [t("Socket"), agent?.socket && <span className="mono">{agent.socket}</span>],
+          ]}
+        />
+        {node.status.links?.length > 1 && (
+          <>
+            <h3>{t("Links between devices")}</h3>
+            <Code>{node.status.links.join("\n")}</Code>
+          </>
+        )}
       </Panel>
       <DoctorPanel node={node} />
       <Panel title={t("Events")} flush>

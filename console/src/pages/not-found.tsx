@@ -6,7 +6,10 @@ export function NotFound({ what }: { what?: string }) {
   return (
     <Page title={t("Not found")}>
       <Panel>
-        <Empty title={what ? t("{what} does not exist", { what }) : t("There is no such page")} action={<LinkButton href="/">{t("Overview")}</LinkButton>}>
+        <Empty
+          title={what ? t("{what} does not exist", { what }) : t("There is no such page")}
+          action={<LinkButton href="/">{t("Overview")}</LinkButton>}
+        >
           {t("It was deleted, or the address is wrong.")}
         </Empty>
       </Panel>

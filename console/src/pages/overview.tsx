@@ -1,8 +1,8 @@
 // The fleet at a glance: problems first, what runs where, and what would fit now.
 import { useMemo, useState } from "react";
 import { Link, useSearchParams } from "wouter";
-import { useT } from "../i18n";
 import type { Node } from "../api/types";
+import { useT } from "../i18n";
 import { type NodeSlice, useLive, useNodes, useObjects, useSlices } from "../live/objects";
 import { Button, Empty, LinkButton, Page, Panel, Status } from "../ui/basics";
 import { SelectField } from "../ui/fields";
@@ -38,10 +38,22 @@ function devicesOf(nodes: Node[]): (MapDevice & { pool: string })[] {
         slices: d.slices,
         maxSlices: max_slices_per_device,
         exclusiveTo: d.exclusiveTo,
-        problem: node.status.agent?.reachability === "unreachable" ? "unreachable" : d.health.state !== "ok" ? d.health.state : node.status.state !== "Running" ? node.status.state : "",
+        problem:
+          node.status.agent?.reachability === "unreachable"
+            ? "unreachable"
+            : d.health.state !== "ok"
+              ? d.health.state
+              : node.status.state !== "Running"
+                ? node.status.state
+                : "",
       })),
     )
-    .sort((a, b) => Number(a.problem === "") - Number(b.problem === "") || a.node.localeCompare(b.node, "en", { numeric: true }) || a.index - b.index);
+    .sort(
+      (a, b) =>
+        Number(a.problem === "") - Number(b.problem === "") ||
+        a.node.localeCompare(b.node, "en", { numeric: true }) ||
+        a.index - b.index,
+    );
 }
 
 function Figures({ devices, slices }: { devices: MapDevice[]; slices: NodeSlice[] }) {
@@ -56,7 +68,10 @@ function Figures({ devices, slices }: { devices: MapDevice[]; slices: NodeSlice[
     [t("Slices"), String(devices.reduce((sum, d) => sum + d.slices, 0) || slices.length)],
     [t("Memory granted"), `${bytes(usable - free)} / ${bytes(usable)}`],
     [t("Compute granted"), `${share(devices.length * 10000 - freeShare)} / ${share(devices.length * 10000)}`],
-    [t("Services ready"), `${services.filter((s) => s.status.readyReplicas >= s.status.desiredReplicas && s.status.desiredReplicas > 0).length} / ${services.length}`],
+    [
+      t("Services ready"),
+      `${services.filter((s) => s.status.readyReplicas >= s.status.desiredReplicas && s.status.desiredReplicas > 0).length} / ${services.length}`,
+    ],
     [t("Jobs waiting"), String(jobs.filter((j) => j.status.phase === "Queued").length)],
   ];
   return (
@@ -75,41 +90,128 @@ function DeviceTable({ devices, slices }: { devices: MapDevice[]; slices: NodeSl
   const t = useT();
   const columns = useMemo<Column<MapDevice>[]>(
     () => [
-      { key: "device", header: t("Device"), cell: (d) => <><Link href={`/nodes/${encodeURIComponent(d.node)}`}>{d.node}</Link> · {d.index}</>, sortBy: (d) => `${d.node} ${d.index}`, text: (d) => `${d.node} ${d.name} ${d.uuid}` },
+      {
+        key: "device",
+        header: t("Device"),
+        cell: (d) => (
+          <>
+            <Link href={`/nodes/${encodeURIComponent(d.node)}`}>{d.node}</Link> · {d.index}
+          </>
+        ),
+        sortBy: (d) => `${d.node} ${d.index}`,
+        text: (d) => `${d.node} ${d.name} ${d.uuid}`,
+      },
       { key: "model", header: t("Model"), cell: (d) => d.name, sortBy: (d) => d.name },
-      { key: "state", header: t("State"), cell: (d) => <Status state={d.problem || "ok"} tone={d.problem ? "bad" : "ok"} />, sortBy: (d) => d.problem },
-      { key: "memory", header: t("Memory granted"), cell: (d) => <GrantedCell granted={d.usableBytes - d.freeBytes} usable={d.usableBytes} />, sortBy: (d) => d.usableBytes - d.freeBytes },
-      { key: "compute", header: t("Compute granted"), cell: (d) => <ShareCell granted={10000 - d.freeShareBp} whole={10000} />, sortBy: (d) => 10000 - d.freeShareBp },
+      {
+        key: "state",
+        header: t("State"),
+        cell: (d) => <Status state={d.problem || "ok"} tone={d.problem ? "bad" : "ok"} />,
+        sortBy: (d) => d.problem,
+      },
+      {
+        key: "memory",
+        header: t("Memory granted"),
+        cell: (d) => <GrantedCell granted={d.usableBytes - d.freeBytes} usable={d.usableBytes} />,
+        sortBy: (d) => d.usableBytes - d.freeBytes,
+      },
+      {
+        key: "compute",
+        header: t("Compute granted"),
+        cell: (d) => <ShareCell granted={10000 - d.freeShareBp} whole={10000} />,
+        sortBy: (d) => 10000 - d.freeShareBp,
+      },
       {
         key: "slices",
         header: t("Slices"),
         cell: (d) => (
           <span className="tags">
-            {slices.filter((s) => s.parts.some((p) => p.uuid === d.uuid)).map((s) => <SliceLink key={s.name} node={s.node} name={s.name} />)}
+            {slices
+              .filter((s) => s.parts.some((p) => p.uuid === d.uuid))
+              .map((s) => (
+                <SliceLink key={s.name} node={s.node} name={s.name} />
+              ))}
           </span>
         ),
         sortBy: (d) => d.slices,
-        text: (d) => slices.filter((s) => s.parts.some((p) => p.uuid === d.uuid)).map((s) => s.name).join(" "),
+        text: (d) =>
+          slices
+            .filter((s) => s.parts.some((p) => p.uuid === d.uuid))
+            .map((s) => s.name)
+            .join(" "),
       },
     ],
     [t, slices],
   );
-  return <DataTable label={t("Devices")} columns={columns} rows={devices} rowKey={(d) => d.uuid} empty={null} />;
+  return (
+    <DataTable label={t("Devices")} columns={columns} rows={devices} rowKey={(d) => d.uuid} empty={null} />
+  );
 }
 
 function GroupTable({ groups }: { groups: Group[] }) {
   const t = useT();
   const sum = (g: Group, of: (d: MapDevice) => number) => g.devices.reduce((total, d) => total + of(d), 0);
   const columns: Column<Group>[] = [
-    { key: "pool", header: t("Node pool"), cell: (g) => <Link href={`/?pool=${encodeURIComponent(g.pool)}&model=${encodeURIComponent(g.model)}`}>{g.pool}</Link>, sortBy: (g) => g.pool },
+    {
+      key: "pool",
+      header: t("Node pool"),
+      cell: (g) => (
+        <Link href={`/?pool=${encodeURIComponent(g.pool)}&model=${encodeURIComponent(g.model)}`}>
+          {g.pool}
+        </Link>
+      ),
+      sortBy: (g) => g.pool,
+    },
     { key: "model", header: t("Model"), cell: (g) => g.model, sortBy: (g) => g.model },
-    { key: "devices", header: t("Devices"), numeric: true, cell: (g) => g.devices.length, sortBy: (g) => g.devices.length },
-    { key: "problems", header: t("Problems"), numeric: true, cell: (g) => g.devices.filter((d) => d.problem).length, sortBy: (g) => g.devices.filter((d) => d.problem).length },
-    { key: "slices", header: t("Slices"), numeric: true, cell: (g) => sum(g, (d) => d.slices), sortBy: (g) => sum(g, (d) => d.slices) },
-    { key: "memory", header: t("Memory granted"), cell: (g) => <GrantedCell granted={sum(g, (d) => d.usableBytes - d.freeBytes)} usable={sum(g, (d) => d.usableBytes)} />, sortBy: (g) => sum(g, (d) => d.usableBytes - d.freeBytes) },
-    { key: "compute", header: t("Compute granted"), cell: (g) => <ShareCell granted={sum(g, (d) => 10000 - d.freeShareBp)} whole={g.devices.length * 10000} />, sortBy: (g) => sum(g, (d) => 10000 - d.freeShareBp) },
+    {
+      key: "devices",
+      header: t("Devices"),
+      numeric: true,
+      cell: (g) => g.devices.length,
+      sortBy: (g) => g.devices.length,
+    },
+    {
+      key: "problems",
+      header: t("Problems"),
+      numeric: true,
+      cell: (g) => g.devices.filter((d) => d.problem).length,
+      sortBy: (g) => g.devices.filter((d) => d.problem).length,
+    },
+    {
+      key: "slices",
+      header: t("Slices"),
+      numeric: true,
+      cell: (g) => sum(g, (d) => d.slices),
+      sortBy: (g) => sum(g, (d) => d.slices),
+    },
+    {
+      key: "memory",
+      header: t("Memory granted"),
+      cell: (g) => (
+        <GrantedCell
+          granted={sum(g, (d) => d.usableBytes - d.freeBytes)}
+          usable={sum(g, (d) => d.usableBytes)}
+        />
+      ),
+      sortBy: (g) => sum(g, (d) => d.usableBytes - d.freeBytes),
+    },
+    {
+      key: "compute",
+      header: t("Compute granted"),
+      cell: (g) => (
+        <ShareCell granted={sum(g, (d) => 10000 - d.freeShareBp)} whole={g.devices.length * 10000} />
+      ),
+      sortBy: (g) => sum(g, (d) => 10000 - d.freeShareBp),
+    },
   ];
-  return <DataTable label={t("Devices by node pool and model")} columns={columns} rows={groups} rowKey={(g) => `${g.pool}\n${g.model}`} empty={null} />;
+  return (
+    <DataTable
+      label={t("Devices by node pool and model")}
+      columns={columns}
+      rows={groups}
+      rowKey={(g) => `${g.pool}\n${g.model}`}
+      empty={null}
+    />
+  );
 }
 
 function MapPanel({ nodes }: { nodes: Node[] }) {
@@ -120,9 +222,15 @@ function MapPanel({ nodes }: { nodes: Node[] }) {
   const model = parameters.get("model") ?? "";
   const isTable = parameters.get("view") === "table";
   const all = useMemo(() => devicesOf(nodes), [nodes]);
-  const devices = useMemo(() => all.filter((d) => (!pool || d.pool === pool) && (!model || d.name === model)), [all, pool, model]);
+  const devices = useMemo(
+    () => all.filter((d) => (!pool || d.pool === pool) && (!model || d.name === model)),
+    [all, pool, model],
+  );
   const isGrouped = devices.length > max_mapped_devices;
-  const names = useMemo(() => (isGrouped ? [] : [...new Set(devices.map((d) => d.node))]), [devices, isGrouped]);
+  const names = useMemo(
+    () => (isGrouped ? [] : [...new Set(devices.map((d) => d.node))]),
+    [devices, isGrouped],
+  );
   const { slices } = useSlices(names);
   const groups = useMemo(() => {
     const map = new Map<string, Group>();
@@ -134,12 +242,16 @@ function MapPanel({ nodes }: { nodes: Node[] }) {
     }
     return [...map.values()];
   }, [devices]);
-  const setView = (view: string) => setParameters((old) => {
-    const next = new URLSearchParams(old);
-    if (view) next.set("view", view);
-    else next.delete("view");
-    return next;
-  }, { replace: true });
+  const setView = (view: string) =>
+    setParameters(
+      (old) => {
+        const next = new URLSearchParams(old);
+        if (view) next.set("view", view);
+        else next.delete("view");
+        return next;
+      },
+      { replace: true },
+    );
   return (
     <Panel
       title={pool ? t("Fleet: {pool}, {model}", { pool, model }) : t("Fleet")}
@@ -163,7 +275,11 @@ function MapPanel({ nodes }: { nodes: Node[] }) {
             <Button aria-pressed={!isTable} kind={isTable ? "plain" : "primary"} onClick={() => setView("")}>
               {t("Map")}
             </Button>
-            <Button aria-pressed={isTable} kind={isTable ? "primary" : "plain"} onClick={() => setView("table")}>
+            <Button
+              aria-pressed={isTable}
+              kind={isTable ? "primary" : "plain"}
+              onClick={() => setView("table")}
+            >
               {t("Table")}
             </Button>
           </div>
@@ -171,7 +287,13 @@ function MapPanel({ nodes }: { nodes: Node[] }) {
       }
     >
       <Figures devices={devices} slices={slices} />
-      {isGrouped ? <GroupTable groups={groups} /> : isTable ? <DeviceTable devices={devices} slices={slices} /> : <FleetMap devices={devices} slices={slices} by={by} />}
+      {isGrouped ? (
+        <GroupTable groups={groups} />
+      ) : isTable ? (
+        <DeviceTable devices={devices} slices={slices} />
+      ) : (
+        <FleetMap devices={devices} slices={slices} by={by} />
+      )}
     </Panel>
   );
 }
@@ -185,12 +307,21 @@ export function Overview() {
     return (
       <Page title={t("Overview")}>
         <Panel>
-          <Empty title={t("No node")}>{t("The controller has no node. Start it with --node NAME=SOCKET for each agent.")}</Empty>
+          <Empty title={t("No node")}>
+            {t("The controller has no node. Start it with --node NAME=SOCKET for each agent.")}
+          </Empty>
         </Panel>
       </Page>
     );
   return (
-    <Page title={t("Overview")} lead={<Status state={state === "live" ? "ok" : state} tone={state === "live" ? "ok" : "warn"}>{state === "live" ? t("live") : t("not live")}</Status>}>
+    <Page
+      title={t("Overview")}
+      lead={
+        <Status state={state === "live" ? "ok" : state} tone={state === "live" ? "ok" : "warn"}>
+          {state === "live" ? t("live") : t("not live")}
+        </Status>
+      }
+    >
       {problems.length > 0 && (
         <Panel title={t("Needs attention")} flush>
           <div className="table-scroll">

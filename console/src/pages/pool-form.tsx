@@ -14,7 +14,15 @@ import { FieldErrors, OtherErrors, SelectField, SwitchField, TextArea, TextField
 import { ConflictPanel } from "./conflict";
 import { NotFound } from "./not-found";
 
-const paths = ["metadata.name", "spec.type", "spec.labels", "spec.taints", "spec.labelSync", "spec.sharing", "spec.bestEffort"];
+const paths = [
+  "metadata.name",
+  "spec.type",
+  "spec.labels",
+  "spec.taints",
+  "spec.labelSync",
+  "spec.sharing",
+  "spec.bestEffort",
+];
 
 function Form({ pool }: { pool?: Pool }) {
   const t = useT();
@@ -22,7 +30,9 @@ function Form({ pool }: { pool?: Pool }) {
   const [, navigate] = useLocation();
   const { mayOperate } = useRights();
   const [opened, setOpened] = useState<Pool | undefined>(pool);
-  const [form, setForm] = useState<PoolForm>(() => (pool ? readPool(pool.metadata.name, pool.spec) : new_pool));
+  const [form, setForm] = useState<PoolForm>(() =>
+    pool ? readPool(pool.metadata.name, pool.spec) : new_pool,
+  );
   const [error, setError] = useState<unknown>(null);
   const [conflict, setConflict] = useState<Pool | null>(null);
   const set = (change: Partial<PoolForm>) => setForm({ ...form, ...change });
@@ -32,8 +42,21 @@ function Form({ pool }: { pool?: Pool }) {
     setError(null);
     try {
       if (opened) {
-        const body = { ...document, metadata: { ...document.metadata, labels: opened.metadata.labels, annotations: opened.metadata.annotations }, spec: poolSpec(form) };
-        const saved = await saveObject<Editable>("PUT", path`/v1/pools/${opened.metadata.name}`, opened, body);
+        const body = {
+          ...document,
+          metadata: {
+            ...document.metadata,
+            labels: opened.metadata.labels,
+            annotations: opened.metadata.annotations,
+          },
+          spec: poolSpec(form),
+        };
+        const saved = await saveObject<Editable>(
+          "PUT",
+          path`/v1/pools/${opened.metadata.name}`,
+          opened,
+          body,
+        );
         for (const warning of saved.warnings) show("warn", warning);
         show("ok", t("{name} changed", { name: form.name }));
       } else {
@@ -68,7 +91,14 @@ function Form({ pool }: { pool?: Pool }) {
             </Panel>
           )}
           <Panel title={t("Basic information")}>
-            <TextField label={t("Name")} value={form.name} onChange={(name) => set({ name })} isRequired isDisabled={pool !== undefined} paths={["metadata.name"]} />
+            <TextField
+              label={t("Name")}
+              value={form.name}
+              onChange={(name) => set({ name })}
+              isRequired
+              isDisabled={pool !== undefined}
+              paths={["metadata.name"]}
+            />
             <SelectField
               label={t("Type")}
               value={form.type}
@@ -81,9 +111,16 @@ function Form({ pool }: { pool?: Pool }) {
                 { value: "public", label: t("Public Resources") },
                 { value: "vci", label: t("Elastic containers (VCI)") },
               ]}
-              help={t("PAI-EAS services are sliced only in the first two. Public resources and elastic containers cannot be sliced.")}
+              help={t(
+                "PAI-EAS services are sliced only in the first two. Public resources and elastic containers cannot be sliced.",
+              )}
             />
-            <SwitchField label={t("Sharing")} value={form.sharing} onChange={(sharing) => set({ sharing })} help={t("Slices may be created on the nodes of the pool.")} />
+            <SwitchField
+              label={t("Sharing")}
+              value={form.sharing}
+              onChange={(sharing) => set({ sharing })}
+              help={t("Slices may be created on the nodes of the pool.")}
+            />
             <SelectField
               label={t("Slices without a share")}
               value={form.bestEffort}
@@ -95,11 +132,41 @@ function Form({ pool }: { pool?: Pool }) {
             />
           </Panel>
           <Panel title={t("Node labels and taints")}>
-            <TextArea label={t("Labels")} value={form.labels} onChange={(labels) => set({ labels })} rows={4} paths={["spec.labels"]} placeholder="carve.dev/compute-policy=fixed-share" help={t("one KEY=VALUE per line")} />
-            <TextArea label={t("Taints")} value={form.taints} onChange={(taints) => set({ taints })} rows={2} paths={["spec.taints"]} placeholder="team=vision:NoSchedule" help={t("one KEY=VALUE:EFFECT per line")} />
-            <SwitchField label={t("Update labels and taints of nodes automatically")} value={form.labelSync} onChange={(labelSync) => set({ labelSync })} />
-            {!form.labelSync && <Banner tone="warn">{t("Configure with care: existing nodes keep their labels, so their compute policy may differ from the pool's.")}</Banner>}
-            <p className="help">{t("A changed compute policy takes effect when the nodes have been restarted. Running slices keep their policy.")}</p>
+            <TextArea
+              label={t("Labels")}
+              value={form.labels}
+              onChange={(labels) => set({ labels })}
+              rows={4}
+              paths={["spec.labels"]}
+              placeholder="carve.dev/compute-policy=fixed-share"
+              help={t("one KEY=VALUE per line")}
+            />
+            <TextArea
+              label={t("Taints")}
+              value={form.taints}
+              onChange={(taints) => set({ taints })}
+              rows={2}
+              paths={["spec.taints"]}
+              placeholder="team=vision:NoSchedule"
+              help={t("one KEY=VALUE:EFFECT per line")}
+            />
+            <SwitchField
+              label={t("Update labels and taints of nodes automatically")}
+              value={form.labelSync}
+              onChange={(labelSync) => set({ labelSync })}
+            />
+            {!form.labelSync && (
+              <Banner tone="warn">
+                {t(
+                  "Configure with care: existing nodes keep their labels, so their compute policy may differ from the pool's.",
+                )}
+              </Banner>
+            )}
+            <p className="help">
+              {t(
+                "A changed compute policy takes effect when the nodes have been restarted. Running slices keep their policy.",
+              )}
+            </p>
           </Panel>
           <OtherErrors known={paths} />
           <ErrorPanel error={error} />
@@ -107,7 +174,9 @@ function Form({ pool }: { pool?: Pool }) {
             <Button kind="primary" type="submit" disabled={!mayOperate || conflict !== null}>
               {pool ? t("Save") : t("Create node pool")}
             </Button>
-            <LinkButton href={pool ? `/pools/${encodeURIComponent(pool.metadata.name)}` : "/pools"}>{t("Cancel")}</LinkButton>
+            <LinkButton href={pool ? `/pools/${encodeURIComponent(pool.metadata.name)}` : "/pools"}>
+              {t("Cancel")}
+            </LinkButton>
           </div>
         </form>
         <div className="aside">
@@ -129,7 +198,10 @@ export function PoolFormPage() {
   const pool = useObject("Pool", decodeURIComponent(name ?? ""));
   if (name && !pool) return <NotFound what={`pool/${name}`} />;
   return (
-    <Page title={pool ? t("Edit {name}", { name: pool.metadata.name }) : t("Create node pool")} crumbs={[[t("Node pools"), "/pools"]]}>
+    <Page
+      title={pool ? t("Edit {name}", { name: pool.metadata.name }) : t("Create node pool")}
+      crumbs={[[t("Node pools"), "/pools"]]}
+    >
       <Form key={name ?? ""} {...(pool && { pool })} />
     </Page>
   );

@@ -10,9 +10,9 @@ import { useNodes, useObject, useObjects } from "../live/objects";
 import { Banner, Button, Empty, Facts, Labels, LinkButton, Page, Panel, Status, Tag } from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { type Column, DataTable } from "../ui/table";
+import { stateOf } from "./nodes";
 import { NotFound } from "./not-found";
 import { ObjectEvents } from "./object-events";
-import { stateOf } from "./nodes";
 
 const hrefOf = (pool: Pool) => `/pools/${encodeURIComponent(pool.metadata.name)}`;
 
@@ -22,22 +22,86 @@ export function PoolsPage() {
   const { mayOperate } = useRights();
   const columns = useMemo<Column<Pool>[]>(
     () => [
-      { key: "name", header: t("Name"), cell: (p) => <Link href={hrefOf(p)}>{p.metadata.name}</Link>, sortBy: (p) => p.metadata.name, text: (p) => p.metadata.name },
-      { key: "type", header: t("Type"), cell: (p) => p.spec.type, sortBy: (p) => p.spec.type, text: (p) => p.spec.type },
-      { key: "nodes", header: t("Nodes"), numeric: true, cell: (p) => p.status.nodes, sortBy: (p) => p.status.nodes },
+      {
+        key: "name",
+        header: t("Name"),
+        cell: (p) => <Link href={hrefOf(p)}>{p.metadata.name}</Link>,
+        sortBy: (p) => p.metadata.name,
+        text: (p) => p.metadata.name,
+      },
+      {
+        key: "type",
+        header: t("Type"),
+        cell: (p) => p.spec.type,
+        sortBy: (p) => p.spec.type,
+        text: (p) => p.spec.type,
+      },
+      {
+        key: "nodes",
+        header: t("Nodes"),
+        numeric: true,
+        cell: (p) => p.status.nodes,
+        sortBy: (p) => p.status.nodes,
+      },
       { key: "gpu", header: "GPU", numeric: true, cell: (p) => p.status.gpus, sortBy: (p) => p.status.gpus },
-      { key: "running", header: t("Running"), numeric: true, cell: (p) => p.status.runningGpuNodes, sortBy: (p) => p.status.runningGpuNodes },
-      { key: "sync", header: t("Label synchronisation"), cell: (p) => (p.spec.labelSync ? t("on") : t("off")) },
-      { key: "drift", header: t("Drift"), cell: (p) => (p.status.drift.length ? <Status state="drift" tone="warn">{p.status.drift.length}</Status> : "-"), sortBy: (p) => p.status.drift.length },
-      { key: "slicing", header: t("GPU Slicing"), cell: (p) => <Status state="slicing" tone={p.status.slicing.available ? "ok" : "warn"}>{p.status.slicing.available ? t("available") : p.status.slicing.failed}</Status> },
+      {
+        key: "running",
+        header: t("Running"),
+        numeric: true,
+        cell: (p) => p.status.runningGpuNodes,
+        sortBy: (p) => p.status.runningGpuNodes,
+      },
+      {
+        key: "sync",
+        header: t("Label synchronisation"),
+        cell: (p) => (p.spec.labelSync ? t("on") : t("off")),
+      },
+      {
+        key: "drift",
+        header: t("Drift"),
+        cell: (p) =>
+          p.status.drift.length ? (
+            <Status state="drift" tone="warn">
+              {p.status.drift.length}
+            </Status>
+          ) : (
+            "-"
+          ),
+        sortBy: (p) => p.status.drift.length,
+      },
+      {
+        key: "slicing",
+        header: t("GPU Slicing"),
+        cell: (p) => (
+          <Status state="slicing" tone={p.status.slicing.available ? "ok" : "warn"}>
+            {p.status.slicing.available ? t("available") : p.status.slicing.failed}
+          </Status>
+        ),
+      },
     ],
     [t],
   );
-  const create = mayOperate && <LinkButton href="/pools/new" kind="primary">{t("Create node pool")}</LinkButton>;
+  const create = mayOperate && (
+    <LinkButton href="/pools/new" kind="primary">
+      {t("Create node pool")}
+    </LinkButton>
+  );
   return (
     <Page title={t("Node pools")} actions={create}>
       <Panel flush>
-        <DataTable label={t("Node pools")} columns={columns} rows={pools} rowKey={(p) => p.metadata.name} empty={<Empty title={t("No node pools")} action={create}>{t("A node pool is a set of nodes that share labels and taints. Without pools, all nodes form one group.")}</Empty>} />
+        <DataTable
+          label={t("Node pools")}
+          columns={columns}
+          rows={pools}
+          rowKey={(p) => p.metadata.name}
+          empty={
+            <Empty title={t("No node pools")} action={create}>
+              {t(
+                "A node pool is a set of nodes that share labels and taints. Without pools, all nodes form one group.",
+              )}
+            </Empty>
+          }
+        />
       </Panel>
     </Page>
   );
@@ -51,17 +115,30 @@ export function PoolPage() {
   const nodes = useNodes().filter((n) => n.spec.pool === pool?.metadata.name);
   const { mayOperate } = useRights();
   const [isDeleting, setDeleting] = useState(false);
-  const slicing = useQuery({ queryKey: ["slicing", pool?.metadata.name], queryFn: () => get<Slicing>(path`/v1/pools/${pool!.metadata.name}/slicing`), enabled: pool !== undefined, refetchInterval: 3000 });
+  const slicing = useQuery({
+    queryKey: ["slicing", pool?.metadata.name],
+    queryFn: () => get<Slicing>(path`/v1/pools/${pool!.metadata.name}/slicing`),
+    enabled: pool !== undefined,
+    refetchInterval: 3000,
+  });
   if (!pool) return <NotFound what={`pool/${name}`} />;
   const checks = (slicing.data ?? pool.status.slicing).checks;
   return (
     <Page
       title={pool.metadata.name}
       crumbs={[[t("Node pools"), "/pools"]]}
-      lead={<Status state="slicing" tone={pool.status.slicing.available ? "ok" : "warn"}>{pool.status.slicing.available ? t("GPU slicing is available") : t("GPU slicing is not available")}</Status>}
+      lead={
+        <Status state="slicing" tone={pool.status.slicing.available ? "ok" : "warn"}>
+          {pool.status.slicing.available ? t("GPU slicing is available") : t("GPU slicing is not available")}
+        </Status>
+      }
       actions={
         <>
-          {mayOperate && <LinkButton href={`${hrefOf(pool)}/edit`} kind="primary">{t("Edit")}</LinkButton>}
+          {mayOperate && (
+            <LinkButton href={`${hrefOf(pool)}/edit`} kind="primary">
+              {t("Edit")}
+            </LinkButton>
+          )}
           <Button disabled={!mayOperate} onClick={() => setDeleting(true)}>
             {t("Delete")}
           </Button>
@@ -70,7 +147,11 @@ export function PoolPage() {
     >
       {pool.status.drift.length > 0 && (
         <Panel title={t("Drift: labels of nodes that differ from the pool's")}>
-          <p className="muted">{t("Label synchronisation is off, or the nodes are not reachable. Nodes keep their labels; slices follow the labels of their node.")}</p>
+          <p className="muted">
+            {t(
+              "Label synchronisation is off, or the nodes are not reachable. Nodes keep their labels; slices follow the labels of their node.",
+            )}
+          </p>
           <table>
             <thead>
               <tr>
@@ -104,7 +185,18 @@ export function PoolPage() {
               [t("Sharing"), pool.spec.sharing ? t("on") : t("off")],
               [t("Best effort"), pool.spec.bestEffort === "refuse" ? t("refused") : t("allowed")],
               [t("Labels"), <Labels key="l" labels={pool.spec.labels} />],
-              [t("Taints"), pool.spec.taints.length ? <span className="tags">{pool.spec.taints.map((taint) => <Tag key={taint.key}>{`${taint.key}=${taint.value}:${taint.effect}`}</Tag>)}</span> : ""],
+              [
+                t("Taints"),
+                pool.spec.taints.length ? (
+                  <span key="t" className="tags">
+                    {pool.spec.taints.map((taint) => (
+                      <Tag key={taint.key}>{`${taint.key}=${taint.value}:${taint.effect}`}</Tag>
+                    ))}
+                  </span>
+                ) : (
+                  ""
+                ),
+              ],
             ]}
           />
         </Panel>
@@ -126,7 +218,8 @@ export function PoolPage() {
       <Panel title={t("Nodes")}>
         {nodes.length === 0 ? (
           <Empty title={t("No node is in this pool")}>
-            {t("Open a node and choose More > Change node pool, or run")} <code>{`carve node pool NODE ${pool.metadata.name}`}</code>.
+            {t("Open a node and choose More > Change node pool, or run")}{" "}
+            <code>{`carve node pool NODE ${pool.metadata.name}`}</code>.
           </Empty>
         ) : (
           <table>
@@ -144,7 +237,9 @@ export function PoolPage() {
               {nodes.map((node) => (
                 <tr key={node.metadata.name}>
                   <th scope="row">
-                    <Link href={`/nodes/${encodeURIComponent(node.metadata.name)}`}>{node.metadata.name}</Link>
+                    <Link href={`/nodes/${encodeURIComponent(node.metadata.name)}`}>
+                      {node.metadata.name}
+                    </Link>
                   </th>
                   <td>
                     <Status state={stateOf(node)} />

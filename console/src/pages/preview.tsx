@@ -17,11 +17,20 @@ export interface PreviewOptions {
   isEnabled?: boolean;
 }
 
-export function usePreview(text: string, { route = "/v1/documents", dialect = "carve", isNew, isEnabled = true }: PreviewOptions) {
+export function usePreview(
+  text: string,
+  { route = "/v1/documents", dialect = "carve", isNew, isEnabled = true }: PreviewOptions,
+) {
   const delayed = useDelayed(text, delay_ms);
   return useQuery({
     queryKey: ["preview", route, dialect, isNew, delayed],
-    queryFn: ({ signal }) => postDocument<{ items: Applied[] }>(route, delayed, { dialect, dryRun: true, explain: true, create: isNew ?? false }, signal),
+    queryFn: ({ signal }) =>
+      postDocument<{ items: Applied[] }>(
+        route,
+        delayed,
+        { dialect, dryRun: true, explain: true, create: isNew ?? false },
+        signal,
+      ),
     placeholderData: keepPreviousData,
     retry: false,
     refetchInterval: 5000,
@@ -39,14 +48,20 @@ function Placement({ items }: { items: Applied[] }) {
     <>
       <p>
         <Status state="placement" tone={fits === places.length ? "ok" : "warn"}>
-          {fits === places.length ? t("All {n} fit now", { n: places.length }) : t("{fits} of {n} fit now", { fits, n: places.length })}
+          {fits === places.length
+            ? t("All {n} fit now", { n: places.length })
+            : t("{fits} of {n} fit now", { fits, n: places.length })}
         </Status>
       </p>
       <ul className="fits">
         {places.slice(0, 16).map((place) => (
           <li key={place.replica}>
             <span>{t("replica {n}", { n: place.replica })}</span>
-            <span>{place.node ? `${place.node}, ${t("device {n}", { n: place.devices.join(", ") })}, ${[...new Set(place.memory_bytes.map(bytes))].join(", ")}` : place.message}</span>
+            <span>
+              {place.node
+                ? `${place.node}, ${t("device {n}", { n: place.devices.join(", ") })}, ${[...new Set(place.memory_bytes.map(bytes))].join(", ")}`
+                : place.message}
+            </span>
           </li>
         ))}
       </ul>
@@ -68,7 +83,10 @@ export function PreviewPanel({ preview, text, cli }: { preview: Preview; text: s
               {t("The document is not complete")}
             </Status>
             <ul>
-              {(problem.errors?.length ? problem.errors.map((e) => e.message) : [problem.detail, ...problem.reasons]).map((message) => (
+              {(problem.errors?.length
+                ? problem.errors.map((e) => e.message)
+                : [problem.detail, ...problem.reasons]
+              ).map((message) => (
                 <li key={message}>{message}</li>
               ))}
             </ul>

@@ -6,19 +6,36 @@ import { useRights } from "../api/session";
 import type { RayCluster } from "../api/types";
 import { useT } from "../i18n";
 import { useRayClusters } from "../live/objects";
-import { Age, Banner, Button, Empty, Facts, LinkButton, Page, Panel, Status, Tabs, Warnings } from "../ui/basics";
+import {
+  Age,
+  Banner,
+  Button,
+  Empty,
+  Facts,
+  LinkButton,
+  Page,
+  Panel,
+  Status,
+  Tabs,
+  Warnings,
+} from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { TextField } from "../ui/fields";
 import { amount, clock } from "../ui/format";
 import { LogView } from "../ui/logs";
 import { type Column, DataTable } from "../ui/table";
 import { targetOf } from "./edit-document";
-import { DashboardFacts, podOptions, PodsTable } from "./jobs";
+import { DashboardFacts, PodsTable, podOptions } from "./jobs";
 import { NotFound } from "./not-found";
 import { ObjectEvents } from "./object-events";
 
 const hrefOf = (cluster: RayCluster) => `/rayclusters/${encodeURIComponent(cluster.metadata.name)}`;
-const workersText = (cluster: RayCluster) => cluster.spec.workers.map((g) => (g.mgpuMemory ? `${g.replicas} × ${g.mgpuCore}%, ${g.mgpuMemory} MiB` : `${g.replicas} × GPU`)).join("; ");
+const workersText = (cluster: RayCluster) =>
+  cluster.spec.workers
+    .map((g) =>
+      g.mgpuMemory ? `${g.replicas} × ${g.mgpuCore}%, ${g.mgpuMemory} MiB` : `${g.replicas} × GPU`,
+    )
+    .join("; ");
 
 export function RayClustersPage() {
   const t = useT();
@@ -26,21 +43,67 @@ export function RayClustersPage() {
   const { mayChange } = useRights();
   const columns = useMemo<Column<RayCluster>[]>(
     () => [
-      { key: "name", header: t("Name"), cell: (c) => <Link href={hrefOf(c)}>{c.metadata.name}</Link>, sortBy: (c) => c.metadata.name, text: (c) => c.metadata.name },
-      { key: "phase", header: t("Phase"), cell: (c) => <Status state={c.status.phase} />, sortBy: (c) => c.status.phase },
-      { key: "queue", header: t("Queue"), cell: (c) => <Link href={`/queues/${encodeURIComponent(c.spec.queue)}`}>{c.spec.queue}</Link>, sortBy: (c) => c.spec.queue },
+      {
+        key: "name",
+        header: t("Name"),
+        cell: (c) => <Link href={hrefOf(c)}>{c.metadata.name}</Link>,
+        sortBy: (c) => c.metadata.name,
+        text: (c) => c.metadata.name,
+      },
+      {
+        key: "phase",
+        header: t("Phase"),
+        cell: (c) => <Status state={c.status.phase} />,
+        sortBy: (c) => c.status.phase,
+      },
+      {
+        key: "queue",
+        header: t("Queue"),
+        cell: (c) => <Link href={`/queues/${encodeURIComponent(c.spec.queue)}`}>{c.spec.queue}</Link>,
+        sortBy: (c) => c.spec.queue,
+      },
       { key: "workers", header: t("Workers"), cell: workersText },
-      { key: "account", header: t("Account"), cell: (c) => c.metadata.account, sortBy: (c) => c.metadata.account, text: (c) => c.metadata.account },
-      { key: "age", header: t("Age"), numeric: true, cell: (c) => <Age since={c.metadata.createdAt} />, sortBy: (c) => c.metadata.createdAt },
-      { key: "reason", header: t("Reason"), cell: (c) => <div className="cell-message">{c.status.reason || "-"}</div> },
+      {
+        key: "account",
+        header: t("Account"),
+        cell: (c) => c.metadata.account,
+        sortBy: (c) => c.metadata.account,
+        text: (c) => c.metadata.account,
+      },
+      {
+        key: "age",
+        header: t("Age"),
+        numeric: true,
+        cell: (c) => <Age since={c.metadata.createdAt} />,
+        sortBy: (c) => c.metadata.createdAt,
+      },
+      {
+        key: "reason",
+        header: t("Reason"),
+        cell: (c) => <div className="cell-message">{c.status.reason || "-"}</div>,
+      },
     ],
     [t],
   );
-  const create = mayChange && <LinkButton href="/rayclusters/new" kind="primary">{t("Create Ray cluster")}</LinkButton>;
+  const create = mayChange && (
+    <LinkButton href="/rayclusters/new" kind="primary">
+      {t("Create Ray cluster")}
+    </LinkButton>
+  );
   return (
     <Page title={t("Ray clusters")} actions={create}>
       <Panel flush>
-        <DataTable label={t("Ray clusters")} columns={columns} rows={clusters} rowKey={(c) => c.metadata.name} empty={<Empty title={t("No Ray clusters")} action={create}>{t("A Ray cluster that stays: a head without a GPU, and workers in slices of their own.")}</Empty>} />
+        <DataTable
+          label={t("Ray clusters")}
+          columns={columns}
+          rows={clusters}
+          rowKey={(c) => c.metadata.name}
+          empty={
+            <Empty title={t("No Ray clusters")} action={create}>
+              {t("A Ray cluster that stays: a head without a GPU, and workers in slices of their own.")}
+            </Empty>
+          }
+        />
       </Panel>
     </Page>
   );
@@ -50,9 +113,30 @@ function WorkersDialog({ cluster, onClose }: { cluster: RayCluster; onClose: () 
   const t = useT();
   const [counts, setCounts] = useState(cluster.spec.workers.map((g) => String(g.replicas)));
   return (
-    <ConfirmDialog title={t("Workers of {name}", { name: cluster.metadata.name })} verb={t("Save")} act={() => call("PATCH", targetOf(cluster), { body: { spec: { workers: cluster.spec.workers.map((g, i) => ({ ...g, replicas: Number(counts[i]) })) } } })} onClose={onClose}>
+    <ConfirmDialog
+      title={t("Workers of {name}", { name: cluster.metadata.name })}
+      verb={t("Save")}
+      act={() =>
+        call("PATCH", targetOf(cluster), {
+          body: {
+            spec: { workers: cluster.spec.workers.map((g, i) => ({ ...g, replicas: Number(counts[i]) })) },
+          },
+        })
+      }
+      onClose={onClose}
+    >
       {cluster.spec.workers.map((group, i) => (
-        <TextField key={i} label={group.mgpuMemory ? t("Workers with {core}% and {memory} MiB", { core: group.mgpuCore, memory: group.mgpuMemory }) : t("Workers with a whole device")} kind="number" value={counts[i]!} onChange={(value) => setCounts(counts.map((c, j) => (i === j ? value : c)))} />
+        <TextField
+          key={i}
+          label={
+            group.mgpuMemory
+              ? t("Workers with {core}% and {memory} MiB", { core: group.mgpuCore, memory: group.mgpuMemory })
+              : t("Workers with a whole device")
+          }
+          kind="number"
+          value={counts[i]!}
+          onChange={(value) => setCounts(counts.map((c, j) => (i === j ? value : c)))}
+        />
       ))}
     </ConfirmDialog>
   );
@@ -102,10 +186,20 @@ export function RayClusterPage() {
           <Panel title={t("Properties")}>
             <Facts
               rows={[
-                [t("Queue"), <Link key="q" href={`/queues/${encodeURIComponent(spec.queue)}`}>{spec.queue}</Link>],
+                [
+                  t("Queue"),
+                  <Link key="q" href={`/queues/${encodeURIComponent(spec.queue)}`}>
+                    {spec.queue}
+                  </Link>,
+                ],
                 [t("Compute group"), spec.computeGroup],
                 [t("Workers"), workersText(cluster)],
-                [t("Folder of the program ray"), <span key="h" className="mono">{spec.engineHome}</span>],
+                [
+                  t("Folder of the program ray"),
+                  <span key="h" className="mono">
+                    {spec.engineHome}
+                  </span>,
+                ],
                 [t("GPU-hours"), status.gpuHours ? amount(status.gpuHours) : ""],
                 [t("Account"), cluster.metadata.account],
                 [t("Created"), clock(cluster.metadata.createdAt)],
@@ -116,7 +210,10 @@ export function RayClusterPage() {
       )}
       {tab === "logs" && (
         <Panel flush>
-          <LogView target={path`/v1/rayclusters/${cluster.metadata.name}/logs`} pods={podOptions(status.pods)} />
+          <LogView
+            target={path`/v1/rayclusters/${cluster.metadata.name}/logs`}
+            pods={podOptions(status.pods)}
+          />
         </Panel>
       )}
       {tab === "events" && (

@@ -73,10 +73,12 @@ function ConnectionBanner() {
   if (state === "lost")
     return (
       <Banner tone="bad">
-        <strong>{t("The controller does not respond.")}</strong> {t("The page shows what was last known. Programs keep running; the page reconnects by itself.")}
+        <strong>{t("The controller does not respond.")}</strong>{" "}
+        {t("The page shows what was last known. Programs keep running; the page reconnects by itself.")}
       </Banner>
     );
-  if (wasLost && state === "live") return <Banner tone="ok">{t("Connected to the controller again.")}</Banner>;
+  if (wasLost && state === "live")
+    return <Banner tone="ok">{t("Connected to the controller again.")}</Banner>;
   return null;
 }
 
@@ -89,7 +91,8 @@ export function Shell({ children }: { children: ReactNode }) {
   const counts = Counts();
   // biome-ignore lint/correctness/useExhaustiveDependencies: a chosen page closes the navigation on a phone
   useEffect(() => setOpen(false), [location]);
-  const isCurrent = (href: string) => (href === "/" ? location === "/" : location === href || location.startsWith(`${href}/`));
+  const isCurrent = (href: string) =>
+    href === "/" ? location === "/" : location === href || location.startsWith(`${href}/`);
   return (
     <div className="shell">
       <a className="skip" href="#main">
@@ -116,7 +119,9 @@ export function Shell({ children }: { children: ReactNode }) {
                   <li key={href}>
                     <Link href={href} aria-current={isCurrent(href) ? "page" : undefined}>
                       {t(label)}
-                      {counts[href] !== undefined && counts[href] > 0 && <span className="nav-count">{counts[href]}</span>}
+                      {counts[href] !== undefined && counts[href] > 0 && (
+                        <span className="nav-count">{counts[href]}</span>
+                      )}
                     </Link>
                   </li>
                 ))}
@@ -128,13 +133,25 @@ export function Shell({ children }: { children: ReactNode }) {
           <div className="who">
             <strong>{session.name}</strong>
             <br />
-            <span className="muted">{session.account ? t("{role}, account {account}", { role: t(session.role), account: session.account }) : t(session.role)}</span>
+            <span className="muted">
+              {session.account
+                ? t("{role}, account {account}", { role: t(session.role), account: session.account })
+                : t(session.role)}
+            </span>
           </div>
-          <select aria-label={t("Language")} value={language} onChange={(event) => setLanguage(event.target.value as Language)}>
+          <select
+            aria-label={t("Language")}
+            value={language}
+            onChange={(event) => setLanguage(event.target.value as Language)}
+          >
             <option value="en">English</option>
             <option value="zh-CN">简体中文</option>
           </select>
-          <select aria-label={t("Colours")} value={theme} onChange={(event) => applyTheme(event.target.value as Theme)}>
+          <select
+            aria-label={t("Colours")}
+            value={theme}
+            onChange={(event) => applyTheme(event.target.value as Theme)}
+          >
             <option value="system">{t("Colours of the system")}</option>
             <option value="light">{t("Light")}</option>
             <option value="dark">{t("Dark")}</option>

@@ -57,9 +57,23 @@ export function SignIn({ problem }: { problem?: string | undefined }) {
             void submit(value.startsWith("carve_") ? { token: value } : { code: value });
           }}
         >
-          <TextField label={t("One-time code or token")} kind="password" value={secret} onChange={setSecret} isRequired help={<>{t("Print a code with")} <code>carve console</code>{t(", or a token with")} <code>carve token create NAME</code>.</>} />
+          <TextField
+            label={t("One-time code or token")}
+            kind="password"
+            value={secret}
+            onChange={setSecret}
+            isRequired
+            help={
+              <>
+                {t("Print a code with")} <code>carve console</code>
+                {t(", or a token with")} <code>carve token create NAME</code>.
+              </>
+            }
+          />
           <ErrorPanel error={error} />
-          {!error && problem && problem !== "no session; sign in" && <ErrorPanel error={new Error(problem)} />}
+          {!error && problem && problem !== "no session; sign in" && (
+            <ErrorPanel error={new Error(problem)} />
+          )}
           <Button kind="primary" type="submit" disabled={isBusy || secret.trim() === ""}>
             {t("Sign in")}
           </Button>

@@ -10,7 +10,16 @@ import { type NodeSlice, useSlice, useSlices } from "../live/objects";
 import { Banner, Button, Empty, ErrorPanel, Facts, Labels, Loading, Page, Panel, Status } from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { amount, bytes, clock, percent, share, span } from "../ui/format";
-import { achievedOf, chargedOf, MemoryCell, quotaOf, shareOf, sharesText, SliceLink, WorkloadLink } from "./amounts";
+import {
+  achievedOf,
+  chargedOf,
+  MemoryCell,
+  quotaOf,
+  SliceLink,
+  shareOf,
+  sharesText,
+  WorkloadLink,
+} from "./amounts";
 import { ResizeDialog } from "./resize";
 
 const Chart = lazy(() => import("../ui/chart"));
@@ -31,11 +40,16 @@ function rate(after: number, before: number, elapsed_ns: number): number {
   return elapsed_ns > 0 ? Math.min(10000, Math.max(0, ((after - before) / elapsed_ns) * 10000)) : 0;
 }
 
-const total = (slice: Slice, of: (part: Slice["parts"][number]) => number) => slice.parts.reduce((sum, part) => sum + of(part), 0);
+const total = (slice: Slice, of: (part: Slice["parts"][number]) => number) =>
+  slice.parts.reduce((sum, part) => sum + of(part), 0);
 
 // The samples since the page was opened.
 function useSamples(slice: Slice | undefined, updatedAt: number): Sample[] {
-  const [samples, setSamples] = useState<{ list: Sample[]; last: Slice | null; at: number }>({ list: [], last: null, at: 0 });
+  const [samples, setSamples] = useState<{ list: Sample[]; last: Slice | null; at: number }>({
+    list: [],
+    last: null,
+    at: 0,
+  });
   // biome-ignore lint/correctness/useExhaustiveDependencies: each answer is one sample
   useEffect(() => {
     if (!slice || updatedAt === 0) return;
@@ -48,8 +62,20 @@ function useSamples(slice: Slice | undefined, updatedAt: number): Sample[] {
         quota: quotaOf(slice),
         achieved: total(slice, (p) => p.compute?.achieved_1s_bp ?? 0),
         granted: shareOf(slice),
-        contended: before ? rate(total(slice, (p) => p.compute?.waiting_ns ?? 0), total(before, (p) => p.compute?.waiting_ns ?? 0), elapsed) : 0,
-        throttled: before ? rate(total(slice, (p) => p.compute?.throttled_ns ?? 0), total(before, (p) => p.compute?.throttled_ns ?? 0), elapsed) : 0,
+        contended: before
+          ? rate(
+              total(slice, (p) => p.compute?.waiting_ns ?? 0),
+              total(before, (p) => p.compute?.waiting_ns ?? 0),
+              elapsed,
+            )
+          : 0,
+        throttled: before
+          ? rate(
+              total(slice, (p) => p.compute?.throttled_ns ?? 0),
+              total(before, (p) => p.compute?.throttled_ns ?? 0),
+              elapsed,
+            )
+          : 0,
       };
       return { list: [...old.list, sample].slice(-max_samples), last: slice, at: updatedAt };
     });
@@ -60,7 +86,13 @@ function useSamples(slice: Slice | undefined, updatedAt: number): Sample[] {
 function Charts({ slice, updatedAt }: { slice: Slice; updatedAt: number }) {
   const t = useT();
   const samples = useSamples(slice, updatedAt);
-  const memorySeries = useMemo(() => [{ label: t("used"), colour: "--s1" }, { label: t("quota"), colour: "--bad", isThreshold: true }], [t]);
+  const memorySeries = useMemo(
+    () => [
+      { label: t("used"), colour: "--s1" },
+      { label: t("quota"), colour: "--bad", isThreshold: true },
+    ],
+    [t],
+  );
   const computeSeries = useMemo(
     () => [
       { label: t("used"), colour: "--s1" },
@@ -71,18 +103,40 @@ function Charts({ slice, updatedAt }: { slice: Slice; updatedAt: number }) {
     [t],
   );
   const times = samples.map((s) => s.time);
-  const memory = useMemo(() => [times, samples.map((s) => s.charged), samples.map((s) => s.quota)], [samples, times]);
-  const compute = useMemo(() => [times, samples.map((s) => s.achieved), samples.map((s) => (s.granted === 0 ? null : s.granted)), samples.map((s) => s.contended), samples.map((s) => s.throttled)], [samples, times]);
+  const memory = useMemo(
+    () => [times, samples.map((s) => s.charged), samples.map((s) => s.quota)],
+    [samples, times],
+  );
+  const compute = useMemo(
+    () => [
+      times,
+      samples.map((s) => s.achieved),
+      samples.map((s) => (s.granted === 0 ? null : s.granted)),
+      samples.map((s) => s.contended),
+      samples.map((s) => s.throttled),
+    ],
+    [samples, times],
+  );
   return (
     <div className="columns">
       <Panel title={t("Memory")}>
         <Suspense fallback={<div className="chart" />}>
-          <Chart label={t("Memory over time")} series={memorySeries} data={memory} format={(v) => (v % 2 ** 20 === 0 ? bytes(v) : `${(v / 2 ** 30).toFixed(1)} GiB`)} />
+          <Chart
+            label={t("Memory over time")}
+            series={memorySeries}
+            data={memory}
+            format={(v) => (v % 2 ** 20 === 0 ? bytes(v) : `${(v / 2 ** 30).toFixed(1)} GiB`)}
+          />
         </Suspense>
       </Panel>
       <Panel title={t("Compute")}>
         <Suspense fallback={<div className="chart" />}>
-          <Chart label={t("Compute over time")} series={computeSeries} data={compute} format={(v) => `${(v / 100).toFixed(0)}%`} />
+          <Chart
+            label={t("Compute over time")}
+            series={computeSeries}
+            data={compute}
+            format={(v) => `${(v / 100).toFixed(0)}%`}
+          />
         </Suspense>
       </Panel>
     </div>
@@ -99,16 +153,36 @@ function PartsTable({ slice }: { slice: Slice }) {
             <tr>
               <th scope="col">{t("Device")}</th>
               <th scope="col">{t("Memory used")}</th>
-              <th scope="col" className="numeric">{t("Peak")}</th>
-              <th scope="col" className="numeric">{t("Share")}</th>
-              <th scope="col" className="numeric">{t("Used in 1 s")}</th>
-              <th scope="col" className="numeric">{t("Used in 60 s")}</th>
-              <th scope="col" className="numeric">{t("Busy")}</th>
-              <th scope="col" className="numeric">{t("Contended")}</th>
-              <th scope="col" className="numeric">{t("Throttled")}</th>
-              <th scope="col" className="numeric">{t("Burst")}</th>
-              <th scope="col" className="numeric">{t("Wait p50 / p99")}</th>
-              <th scope="col" className="numeric">{t("Overruns")}</th>
+              <th scope="col" className="numeric">
+                {t("Peak")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Share")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Used in 1 s")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Used in 60 s")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Busy")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Contended")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Throttled")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Burst")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Wait p50 / p99")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Overruns")}
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -152,8 +226,12 @@ function Neighbours({ slice, node }: { slice: Slice; node: string }) {
             <tr>
               <th scope="col">{t("Slice")}</th>
               <th scope="col">{t("Account")}</th>
-              <th scope="col" className="numeric">{t("Share")}</th>
-              <th scope="col" className="numeric">{t("Used in 60 s")}</th>
+              <th scope="col" className="numeric">
+                {t("Share")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Used in 60 s")}
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -187,7 +265,9 @@ function Processes({ slice }: { slice: Slice }) {
               <tr>
                 <th scope="col">PID</th>
                 <th scope="col">{t("Library")}</th>
-                <th scope="col" className="numeric">{t("Memory")}</th>
+                <th scope="col" className="numeric">
+                  {t("Memory")}
+                </th>
                 <th scope="col">{t("Command")}</th>
               </tr>
             </thead>
@@ -196,7 +276,9 @@ function Processes({ slice }: { slice: Slice }) {
                 <tr key={process.pid}>
                   <th scope="row">{process.pid}</th>
                   <td>
-                    <Status state={process.attached ? "ok" : "degraded"}>{process.attached ? t("attached") : t("not attached")}</Status>
+                    <Status state={process.attached ? "ok" : "degraded"}>
+                      {process.attached ? t("attached") : t("not attached")}
+                    </Status>
                   </td>
                   <td className="numeric">{bytes(process.used_bytes)}</td>
                   <td className="mono">{process.command}</td>
@@ -220,8 +302,12 @@ function Terms({ slice }: { slice: Slice }) {
             <tr>
               <th scope="col">{t("From")}</th>
               <th scope="col">{t("To")}</th>
-              <th scope="col" className="numeric">{t("Memory")}</th>
-              <th scope="col" className="numeric">{t("Share")}</th>
+              <th scope="col" className="numeric">
+                {t("Memory")}
+              </th>
+              <th scope="col" className="numeric">
+                {t("Share")}
+              </th>
               <th scope="col">{t("Policy")}</th>
             </tr>
           </thead>
@@ -244,8 +330,17 @@ function Terms({ slice }: { slice: Slice }) {
 
 function InvoiceLines({ slice, node }: { slice: Slice; node: string }) {
   const t = useT();
-  const bill = useQuery({ queryKey: ["bill", "lines", "month"], queryFn: () => get<Bill>("/v1/bills", { lines: true }), refetchInterval: 15_000 });
-  const lines = (bill.data?.lines ?? []).filter((line) => line.pod === slice.name && line.id.startsWith(`${node}.`) && Date.parse(line.to) * 1e6 >= slice.created_ns);
+  const bill = useQuery({
+    queryKey: ["bill", "lines", "month"],
+    queryFn: () => get<Bill>("/v1/bills", { lines: true }),
+    refetchInterval: 15_000,
+  });
+  const lines = (bill.data?.lines ?? []).filter(
+    (line) =>
+      line.pod === slice.name &&
+      line.id.startsWith(`${node}.`) &&
+      Date.parse(line.to) * 1e6 >= slice.created_ns,
+  );
   return (
     <Panel title={t("Invoice lines of this month")}>
       {bill.isPending ? (
@@ -336,11 +431,18 @@ export function SlicePage() {
     >
       {error && <ErrorPanel error={error} />}
       {slice.violations.map((violation) => (
-        <Banner key={violation.kind} tone="warn">{`${violation.kind} (${violation.count}): ${violation.text}`}</Banner>
+        <Banner
+          key={violation.kind}
+          tone="warn"
+        >{`${violation.kind} (${violation.count}): ${violation.text}`}</Banner>
       ))}
-      {slice.xids.length > 0 && <Banner tone="bad">{slice.xids.map((xid) => `Xid ${xid.code}: ${xid.count}`).join(", ")}</Banner>}
+      {slice.xids.length > 0 && (
+        <Banner tone="bad">{slice.xids.map((xid) => `Xid ${xid.code}: ${xid.count}`).join(", ")}</Banner>
+      )}
       <Charts slice={slice} updatedAt={dataUpdatedAt} />
-      <p className="help">{t("The charts begin when the page is opened: this controller keeps no history of measurements.")}</p>
+      <p className="help">
+        {t("The charts begin when the page is opened: this controller keeps no history of measurements.")}
+      </p>
       <PartsTable slice={slice} />
       <div className="columns">
         <Panel title={t("Properties")}>
@@ -352,10 +454,23 @@ export function SlicePage() {
               [t("Policy"), slice.policy],
               [t("Latency class"), slice.latency_class],
               [t("Isolation"), slice.isolation],
-              [t("Memory limit"), memory.level === "none" ? `none${memory.reason ? `: ${memory.reason}` : ""}` : t("enforced by the {level}", { level: memory.level })],
-              [t("Compute limit"), compute.level === "none" ? `none${compute.reason ? `: ${compute.reason}` : ""}` : t("enforced by the {level}", { level: compute.level })],
+              [
+                t("Memory limit"),
+                memory.level === "none"
+                  ? `none${memory.reason ? `: ${memory.reason}` : ""}`
+                  : t("enforced by the {level}", { level: memory.level }),
+              ],
+              [
+                t("Compute limit"),
+                compute.level === "none"
+                  ? `none${compute.reason ? `: ${compute.reason}` : ""}`
+                  : t("enforced by the {level}", { level: compute.level }),
+              ],
               [t("Lifetime"), slice.lifetime],
-              [t("Memory units"), slice.memory_units.count ? `${slice.memory_units.count} × ${slice.memory_units.unit}` : ""],
+              [
+                t("Memory units"),
+                slice.memory_units.count ? `${slice.memory_units.count} × ${slice.memory_units.unit}` : "",
+              ],
               [t("Granted"), clock(slice.created_ns)],
               [t("Labels"), <Labels key="l" labels={slice.labels} />],
             ]}

@@ -13,7 +13,18 @@ import { ConfirmDialog } from "../ui/dialog";
 import { SelectField } from "../ui/fields";
 import { age, amount, bytes, percent, share } from "../ui/format";
 import { type Column, DataTable } from "../ui/table";
-import { achievedOf, chargedOf, isIdle, MemoryCell, quotaOf, shareOf, sharesText, SliceLink, WorkloadLink, workloadText } from "./amounts";
+import {
+  achievedOf,
+  chargedOf,
+  isIdle,
+  MemoryCell,
+  quotaOf,
+  SliceLink,
+  shareOf,
+  sharesText,
+  WorkloadLink,
+  workloadText,
+} from "./amounts";
 import { ResizeDialog } from "./resize";
 
 const keyOf = (slice: NodeSlice) => `${slice.node}/${slice.name}`;
@@ -22,16 +33,82 @@ function useColumns(): Column<NodeSlice>[] {
   const t = useT();
   return useMemo(
     () => [
-      { key: "name", header: t("Slice"), cell: (s) => <SliceLink node={s.node} name={s.name} />, sortBy: (s) => s.name, text: (s) => s.name },
-      { key: "state", header: t("State"), cell: (s) => <Status state={s.state} />, sortBy: (s) => s.state, text: (s) => s.state },
-      { key: "account", header: t("Account"), cell: (s) => s.account, sortBy: (s) => s.account, text: (s) => s.account },
-      { key: "workload", header: t("Service or job"), cell: (s) => <WorkloadLink slice={s} />, sortBy: workloadText, text: (s) => `${workloadText(s)} ${Object.entries(s.labels).map((e) => e.join("=")).join(" ")}` },
-      { key: "device", header: t("Device"), cell: (s) => <span className="nowrap">{`${s.node} · ${s.parts.map((p) => p.index).join(",")}`}</span>, sortBy: (s) => `${s.node} ${s.parts.map((p) => p.index).join(",")}`, text: (s) => s.node },
-      { key: "memory", header: t("Memory used"), cell: (s) => <MemoryCell used={chargedOf(s)} granted={quotaOf(s)} />, sortBy: quotaOf },
+      {
+        key: "name",
+        header: t("Slice"),
+        cell: (s) => <SliceLink node={s.node} name={s.name} />,
+        sortBy: (s) => s.name,
+        text: (s) => s.name,
+      },
+      {
+        key: "state",
+        header: t("State"),
+        cell: (s) => <Status state={s.state} />,
+        sortBy: (s) => s.state,
+        text: (s) => s.state,
+      },
+      {
+        key: "account",
+        header: t("Account"),
+        cell: (s) => s.account,
+        sortBy: (s) => s.account,
+        text: (s) => s.account,
+      },
+      {
+        key: "workload",
+        header: t("Service or job"),
+        cell: (s) => <WorkloadLink slice={s} />,
+        sortBy: workloadText,
+        text: (s) =>
+          `${workloadText(s)} ${Object.entries(s.labels)
+            .map((e) => e.join("="))
+            .join(" ")}`,
+      },
+      {
+        key: "device",
+        header: t("Device"),
+        cell: (s) => <span className="nowrap">{`${s.node} · ${s.parts.map((p) => p.index).join(",")}`}</span>,
+        sortBy: (s) => `${s.node} ${s.parts.map((p) => p.index).join(",")}`,
+        text: (s) => s.node,
+      },
+      {
+        key: "memory",
+        header: t("Memory used"),
+        cell: (s) => <MemoryCell used={chargedOf(s)} granted={quotaOf(s)} />,
+        sortBy: quotaOf,
+      },
       { key: "share", header: t("Share"), numeric: true, cell: sharesText, sortBy: shareOf },
-      { key: "used", header: t("Used in 60 s"), numeric: true, cell: (s) => (isIdle(s) ? <Status state="idle" tone="idle">{t("idle")}</Status> : percent(achievedOf(s))), sortBy: achievedOf },
-      { key: "since", header: t("Since"), numeric: true, cell: (s) => <Age since={s.created_ns} />, sortBy: (s) => -s.created_ns },
-      { key: "command", header: t("Command"), cell: (s) => <span className="mono" title={s.command}>{s.command.slice(0, 40)}</span>, text: (s) => s.command },
+      {
+        key: "used",
+        header: t("Used in 60 s"),
+        numeric: true,
+        cell: (s) =>
+          isIdle(s) ? (
+            <Status state="idle" tone="idle">
+              {t("idle")}
+            </Status>
+          ) : (
+            percent(achievedOf(s))
+          ),
+        sortBy: achievedOf,
+      },
+      {
+        key: "since",
+        header: t("Since"),
+        numeric: true,
+        cell: (s) => <Age since={s.created_ns} />,
+        sortBy: (s) => -s.created_ns,
+      },
+      {
+        key: "command",
+        header: t("Command"),
+        cell: (s) => (
+          <span className="mono" title={s.command}>
+            {s.command.slice(0, 40)}
+          </span>
+        ),
+        text: (s) => s.command,
+      },
     ],
     [t],
   );
@@ -52,8 +129,24 @@ export interface UsageGroup {
 export function groupSlices(slices: NodeSlice[], by: string): UsageGroup[] {
   const groups = new Map<string, UsageGroup>();
   for (const slice of slices) {
-    const key = by === "account" ? slice.account : by === "user" ? `uid ${slice.owner_uid}` : by === "service" ? workloadText(slice) : (slice.labels[by.slice("label:".length)] ?? "-");
-    const group = groups.get(key) ?? { key, slices: [], quota: 0, charged: 0, share: 0, achieved: 0, idle: 0, since: slice.created_ns };
+    const key =
+      by === "account"
+        ? slice.account
+        : by === "user"
+          ? `uid ${slice.owner_uid}`
+          : by === "service"
+            ? workloadText(slice)
+            : (slice.labels[by.slice("label:".length)] ?? "-");
+    const group = groups.get(key) ?? {
+      key,
+      slices: [],
+      quota: 0,
+      charged: 0,
+      share: 0,
+      achieved: 0,
+      idle: 0,
+      since: slice.created_ns,
+    };
     group.slices.push(slice);
     group.quota += quotaOf(slice);
     group.charged += chargedOf(slice);
@@ -66,37 +159,122 @@ export function groupSlices(slices: NodeSlice[], by: string): UsageGroup[] {
   return [...groups.values()].sort((a, b) => b.quota - a.quota);
 }
 
-function GroupTable({ groups, by, selected, change, toolbar }: { groups: UsageGroup[]; by: string; toolbar: ReactNode; selected: ReadonlySet<string>; change: (selected: ReadonlySet<string>) => void }) {
+function GroupTable({
+  groups,
+  by,
+  selected,
+  change,
+  toolbar,
+}: {
+  groups: UsageGroup[];
+  by: string;
+  toolbar: ReactNode;
+  selected: ReadonlySet<string>;
+  change: (selected: ReadonlySet<string>) => void;
+}) {
   const t = useT();
   // The invoice has no sums by user.
   const billBy = by === "user" ? "" : by;
-  const bill = useQuery({ queryKey: ["bill", "month", billBy], queryFn: () => get<Bill>("/v1/bills", { by: billBy }), enabled: billBy !== "", refetchInterval: 15_000 });
+  const bill = useQuery({
+    queryKey: ["bill", "month", billBy],
+    queryFn: () => get<Bill>("/v1/bills", { by: billBy }),
+    enabled: billBy !== "",
+    refetchInterval: 15_000,
+  });
   const costs = useMemo(() => new Map((bill.data?.items ?? []).map((item) => [item.key, item])), [bill.data]);
   const currency = bill.data?.currency ?? "";
   const columns = useMemo<Column<UsageGroup>[]>(() => {
     const costOf = (g: UsageGroup) => costs.get(g.key) ?? costs.get(g.key.replace(/^\w+\//, ""));
     return [
-      { key: "key", header: by === "account" ? t("Account") : by === "user" ? t("User") : by === "service" ? t("Service or job") : by.slice(6), cell: (g) => g.key || "-", sortBy: (g) => g.key, text: (g) => g.key },
-      { key: "slices", header: t("Slices"), numeric: true, cell: (g) => g.slices.length, sortBy: (g) => g.slices.length },
-      { key: "memory", header: t("Memory used"), cell: (g) => <MemoryCell used={g.charged} granted={g.quota} />, sortBy: (g) => g.quota },
-      { key: "share", header: t("Share granted"), numeric: true, cell: (g) => share(g.share), sortBy: (g) => g.share },
-      { key: "used", header: t("Used in 60 s"), numeric: true, cell: (g) => percent(g.achieved), sortBy: (g) => g.achieved },
+      {
+        key: "key",
+        header:
+          by === "account"
+            ? t("Account")
+            : by === "user"
+              ? t("User")
+              : by === "service"
+                ? t("Service or job")
+                : by.slice(6),
+        cell: (g) => g.key || "-",
+        sortBy: (g) => g.key,
+        text: (g) => g.key,
+      },
+      {
+        key: "slices",
+        header: t("Slices"),
+        numeric: true,
+        cell: (g) => g.slices.length,
+        sortBy: (g) => g.slices.length,
+      },
+      {
+        key: "memory",
+        header: t("Memory used"),
+        cell: (g) => <MemoryCell used={g.charged} granted={g.quota} />,
+        sortBy: (g) => g.quota,
+      },
+      {
+        key: "share",
+        header: t("Share granted"),
+        numeric: true,
+        cell: (g) => share(g.share),
+        sortBy: (g) => g.share,
+      },
+      {
+        key: "used",
+        header: t("Used in 60 s"),
+        numeric: true,
+        cell: (g) => percent(g.achieved),
+        sortBy: (g) => g.achieved,
+      },
       { key: "idle", header: t("Idle slices"), numeric: true, cell: (g) => g.idle, sortBy: (g) => g.idle },
-      { key: "hours", header: t("GPU-hours this month"), numeric: true, cell: (g) => (costOf(g) ? amount(costOf(g)!.gpu_hours) : "-"), sortBy: (g) => Number(costOf(g)?.gpu_hours ?? 0) },
-      { key: "cost", header: currency ? t("Amount ({currency})", { currency }) : t("Amount"), numeric: true, cell: (g) => (costOf(g) ? amount(costOf(g)!.amount) : "-"), sortBy: (g) => Number(costOf(g)?.amount ?? 0) },
-      { key: "since", header: t("Since"), numeric: true, cell: (g) => <Age since={g.since} />, sortBy: (g) => -g.since },
+      {
+        key: "hours",
+        header: t("GPU-hours this month"),
+        numeric: true,
+        cell: (g) => (costOf(g) ? amount(costOf(g)!.gpu_hours) : "-"),
+        sortBy: (g) => Number(costOf(g)?.gpu_hours ?? 0),
+      },
+      {
+        key: "cost",
+        header: currency ? t("Amount ({currency})", { currency }) : t("Amount"),
+        numeric: true,
+        cell: (g) => (costOf(g) ? amount(costOf(g)!.amount) : "-"),
+        sortBy: (g) => Number(costOf(g)?.amount ?? 0),
+      },
+      {
+        key: "since",
+        header: t("Since"),
+        numeric: true,
+        cell: (g) => <Age since={g.since} />,
+        sortBy: (g) => -g.since,
+      },
     ];
   }, [t, by, costs, currency]);
   // A group is selected if all of its slices are.
-  const chosen = useMemo(() => new Set(groups.filter((g) => g.slices.every((s) => selected.has(keyOf(s)))).map((g) => g.key)), [groups, selected]);
+  const chosen = useMemo(
+    () => new Set(groups.filter((g) => g.slices.every((s) => selected.has(keyOf(s)))).map((g) => g.key)),
+    [groups, selected],
+  );
   const selection = useMemo(
     () => ({
       selected: chosen,
-      change: (keys: ReadonlySet<string>) => change(new Set(groups.filter((g) => keys.has(g.key)).flatMap((g) => g.slices.map(keyOf)))),
+      change: (keys: ReadonlySet<string>) =>
+        change(new Set(groups.filter((g) => keys.has(g.key)).flatMap((g) => g.slices.map(keyOf)))),
     }),
     [chosen, groups, change],
   );
-  return <DataTable label={t("Use by group")} columns={columns} rows={groups} rowKey={(g) => g.key} selection={selection} toolbar={toolbar} empty={null} />;
+  return (
+    <DataTable
+      label={t("Use by group")}
+      columns={columns}
+      rows={groups}
+      rowKey={(g) => g.key}
+      selection={selection}
+      toolbar={toolbar}
+      empty={null}
+    />
+  );
 }
 
 function median(values: number[]): number {
@@ -111,7 +289,14 @@ function Turnover() {
   const names = nodes.map((n) => n.metadata.name).join("\n");
   const all = useQuery({
     queryKey: ["turnover", names],
-    queryFn: async () => (await Promise.all(nodes.filter(isReachable).map((n) => get<{ slices: Slice[] }>(path`/v1/nodes/${n.metadata.name}/slices`, { all: true })))).flatMap((list) => list.slices),
+    queryFn: async () =>
+      (
+        await Promise.all(
+          nodes
+            .filter(isReachable)
+            .map((n) => get<{ slices: Slice[] }>(path`/v1/nodes/${n.metadata.name}/slices`, { all: true })),
+        )
+      ).flatMap((list) => list.slices),
     refetchInterval: 30_000,
   });
   const from = (Date.now() - Number(days) * 86_400_000) * 1e6;
@@ -119,7 +304,21 @@ function Turnover() {
   const began = (all.data ?? []).filter((s) => s.created_ns > from);
   const stays = ended.map((s) => s.ended_ns - s.created_ns);
   return (
-    <Panel title={t("Came and went")} actions={<SelectField label={t("Period")} hidesLabel value={days} onChange={setDays} options={[{ value: "1", label: t("last day") }, { value: "30", label: t("last 30 days") }]} />}>
+    <Panel
+      title={t("Came and went")}
+      actions={
+        <SelectField
+          label={t("Period")}
+          hidesLabel
+          value={days}
+          onChange={setDays}
+          options={[
+            { value: "1", label: t("last day") },
+            { value: "30", label: t("last 30 days") },
+          ]}
+        />
+      }
+    >
       {all.isPending ? (
         <Loading />
       ) : all.error ? (
@@ -154,7 +353,13 @@ export function SlicesPage() {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState<"stop" | "resize" | null>(null);
   const chosen = slices.filter((s) => selected.has(keyOf(s)));
-  const labelKeys = useMemo(() => [...new Set(slices.flatMap((s) => Object.keys(s.labels)))].filter((key) => !key.startsWith("carve.dev/")).sort(), [slices]);
+  const labelKeys = useMemo(
+    () =>
+      [...new Set(slices.flatMap((s) => Object.keys(s.labels)))]
+        .filter((key) => !key.startsWith("carve.dev/"))
+        .sort(),
+    [slices],
+  );
   const groups = useMemo(() => (by === "slice" ? [] : groupSlices(slices, by)), [slices, by]);
   const idle = slices.filter(isIdle);
   const bar = (
@@ -170,25 +375,30 @@ export function SlicesPage() {
           </Button>
         </>
       ) : (
-        idle.length > 0 && mayChange && <Button onClick={() => setSelected(new Set(idle.map(keyOf)))}>{t("Select {n} idle", { n: idle.length })}</Button>
+        idle.length > 0 &&
+        mayChange && (
+          <Button onClick={() => setSelected(new Set(idle.map(keyOf)))}>
+            {t("Select {n} idle", { n: idle.length })}
+          </Button>
+        )
       )}
     </div>
   );
   const toolbar = (
     <>
-          <SelectField
-            label={t("Group by")}
-            value={by}
-            onChange={(value) => setParameters(value === "slice" ? {} : { by: value }, { replace: true })}
-            options={[
-              { value: "slice", label: t("not grouped") },
-              { value: "account", label: t("Account") },
-              { value: "user", label: t("User") },
-              { value: "service", label: t("Service or job") },
-              ...labelKeys.map((key) => ({ value: `label:${key}`, label: t("label {key}", { key }) })),
-            ]}
-          />
-          {bar}
+      <SelectField
+        label={t("Group by")}
+        value={by}
+        onChange={(value) => setParameters(value === "slice" ? {} : { by: value }, { replace: true })}
+        options={[
+          { value: "slice", label: t("not grouped") },
+          { value: "account", label: t("Account") },
+          { value: "user", label: t("User") },
+          { value: "service", label: t("Service or job") },
+          ...labelKeys.map((key) => ({ value: `label:${key}`, label: t("label {key}", { key }) })),
+        ]}
+      />
+      {bar}
     </>
   );
   return (
@@ -214,7 +424,9 @@ export function SlicesPage() {
                 <Loading />
               ) : (
                 <Empty title={t("No slices")}>
-                  {t("A slice is a part of a GPU for one program. Create a service, submit a job, or run a program:")}
+                  {t(
+                    "A slice is a part of a GPU for one program. Create a service, submit a job, or run a program:",
+                  )}
                   <Code>carve run --memory 2GiB -- PROGRAM</Code>
                 </Empty>
               )
@@ -229,16 +441,20 @@ export function SlicesPage() {
           verb={t("Stop {n} slices", { n: chosen.length })}
           isDangerous
           act={async () => {
-            for (const slice of chosen) await call("DELETE", path`/v1/nodes/${slice.node}/slices/${slice.name}`);
+            for (const slice of chosen)
+              await call("DELETE", path`/v1/nodes/${slice.node}/slices/${slice.name}`);
             setSelected(new Set());
           }}
           onClose={() => setOpen(null)}
         >
-          <p>{t("All processes of these slices end. A slice of a service or job is replaced by a new one.")}</p>
+          <p>
+            {t("All processes of these slices end. A slice of a service or job is replaced by a new one.")}
+          </p>
           <ul>
             {chosen.map((slice) => (
               <li key={keyOf(slice)}>
-                {keyOf(slice)} <span className="muted">{`${bytes(quotaOf(slice))}, ${workloadText(slice)}`}</span>
+                {keyOf(slice)}{" "}
+                <span className="muted">{`${bytes(quotaOf(slice))}, ${workloadText(slice)}`}</span>
               </li>
             ))}
           </ul>

@@ -22,7 +22,12 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
     event.preventDefault();
     setError(null);
     try {
-      const made = await post<{ token: string }>("/v1/tokens", { name: form.name.trim(), role: form.role, account: form.account.trim(), days: Number(form.days) });
+      const made = await post<{ token: string }>("/v1/tokens", {
+        name: form.name.trim(),
+        role: form.role,
+        account: form.account.trim(),
+        days: Number(form.days),
+      });
       setSecret(made.token);
       void client.invalidateQueries({ queryKey: ["tokens"] });
     } catch (problem) {
@@ -49,7 +54,13 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       <form onSubmit={(event) => void submit(event)} noValidate>
         <div className="dialog-body">
           <FieldErrors error={error}>
-            <TextField label={t("Name")} value={form.name} onChange={(name) => set({ name })} isRequired paths={["name"]} />
+            <TextField
+              label={t("Name")}
+              value={form.name}
+              onChange={(name) => set({ name })}
+              isRequired
+              paths={["name"]}
+            />
             <SelectField
               label={t("Role")}
               value={form.role}
@@ -60,8 +71,20 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
                 { value: "operator", label: t("operator: changes everything") },
               ]}
             />
-            <TextField label={t("Account")} value={form.account} onChange={(account) => set({ account })} paths={["account"]} help={t("a user of this machine; empty for your own")} />
-            <TextField label={t("Days until it expires")} kind="number" value={form.days} onChange={(days) => set({ days })} paths={["days"]} />
+            <TextField
+              label={t("Account")}
+              value={form.account}
+              onChange={(account) => set({ account })}
+              paths={["account"]}
+              help={t("a user of this machine; empty for your own")}
+            />
+            <TextField
+              label={t("Days until it expires")}
+              kind="number"
+              value={form.days}
+              onChange={(days) => set({ days })}
+              paths={["days"]}
+            />
             <ErrorPanel error={error} />
           </FieldErrors>
         </div>
@@ -81,22 +104,58 @@ export function TokensPage() {
   const session = useSession();
   const client = useQueryClient();
   const { mayOperate } = useRights();
-  const tokens = useQuery({ queryKey: ["tokens"], queryFn: () => get<{ items: Token[] }>("/v1/tokens"), enabled: mayOperate });
+  const tokens = useQuery({
+    queryKey: ["tokens"],
+    queryFn: () => get<{ items: Token[] }>("/v1/tokens"),
+    enabled: mayOperate,
+  });
   const [isCreating, setCreating] = useState(false);
   const [deleted, setDeleted] = useState<string | null>(null);
   const columns = useMemo<Column<Token>[]>(
     () => [
-      { key: "name", header: t("Name"), cell: (x) => <>{x.name} {x.name === session.name && <Tag>{t("this session")}</Tag>}</>, sortBy: (x) => x.name, text: (x) => x.name },
+      {
+        key: "name",
+        header: t("Name"),
+        cell: (x) => (
+          <>
+            {x.name} {x.name === session.name && <Tag>{t("this session")}</Tag>}
+          </>
+        ),
+        sortBy: (x) => x.name,
+        text: (x) => x.name,
+      },
       { key: "role", header: t("Role"), cell: (x) => x.role, sortBy: (x) => x.role, text: (x) => x.role },
-      { key: "account", header: t("Account"), cell: (x) => x.account, sortBy: (x) => x.account, text: (x) => x.account },
-      { key: "age", header: t("Age"), numeric: true, cell: (x) => <Age since={x.created_ns} />, sortBy: (x) => -x.created_ns },
-      { key: "expires", header: t("Expires in"), numeric: true, cell: (x) => (x.expires_ns ? age(x.expires_ns - Date.now() * 1e6) : "-"), sortBy: (x) => x.expires_ns },
+      {
+        key: "account",
+        header: t("Account"),
+        cell: (x) => x.account,
+        sortBy: (x) => x.account,
+        text: (x) => x.account,
+      },
+      {
+        key: "age",
+        header: t("Age"),
+        numeric: true,
+        cell: (x) => <Age since={x.created_ns} />,
+        sortBy: (x) => -x.created_ns,
+      },
+      {
+        key: "expires",
+        header: t("Expires in"),
+        numeric: true,
+        cell: (x) => (x.expires_ns ? age(x.expires_ns - Date.now() * 1e6) : "-"),
+        sortBy: (x) => x.expires_ns,
+      },
       {
         key: "actions",
         header: t("Actions"),
         numeric: true,
         cell: (x) => (
-          <Button kind="quiet" aria-label={t("Delete token {name}", { name: x.name })} onClick={() => setDeleted(x.name)}>
+          <Button
+            kind="quiet"
+            aria-label={t("Delete token {name}", { name: x.name })}
+            onClick={() => setDeleted(x.name)}
+          >
             {t("Delete")}
           </Button>
         ),
@@ -113,7 +172,10 @@ export function TokensPage() {
         </Button>
       }
     >
-      <Panel title={t("This session")} actions={<Button onClick={() => void signOut()}>{t("Sign out")}</Button>}>
+      <Panel
+        title={t("This session")}
+        actions={<Button onClick={() => void signOut()}>{t("Sign out")}</Button>}
+      >
         <Facts
           rows={[
             [t("Name"), session.name],
@@ -125,13 +187,23 @@ export function TokensPage() {
       </Panel>
       <Panel title={t("Tokens")} flush>
         {!mayOperate ? (
-          <Empty title={t("Only operators see tokens")}>{t("Your role is {role}. An operator can create tokens: carve token create NAME", { role: t(session.role) })}</Empty>
+          <Empty title={t("Only operators see tokens")}>
+            {t("Your role is {role}. An operator can create tokens: carve token create NAME", {
+              role: t(session.role),
+            })}
+          </Empty>
         ) : tokens.isPending ? (
           <Loading />
         ) : tokens.error ? (
           <ErrorPanel error={tokens.error} />
         ) : (
-          <DataTable label={t("Tokens")} columns={columns} rows={tokens.data.items} rowKey={(x) => x.name} empty={<Empty title={t("No tokens")}>{t("A caller over TCP needs a token.")}</Empty>} />
+          <DataTable
+            label={t("Tokens")}
+            columns={columns}
+            rows={tokens.data.items}
+            rowKey={(x) => x.name}
+            empty={<Empty title={t("No tokens")}>{t("A caller over TCP needs a token.")}</Empty>}
+          />
         )}
       </Panel>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}

@@ -1,7 +1,7 @@
 // "What fits now?": the placement engine of each node answers for the memory and the share of two sliders.
 import { keepPreviousData, useQueries } from "@tanstack/react-query";
 import { useCallback, useEffect, useState } from "react";
-import { post, path } from "../api/client";
+import { path, post } from "../api/client";
 import { useRights } from "../api/session";
 import type { Explanation, Node } from "../api/types";
 import { useT } from "../i18n";
@@ -28,15 +28,21 @@ export interface NodeAnswer {
 }
 
 // Asks the engine of each node; the previous answer stays until the next one arrives.
-export function useExplain(nodes: string[], request: { memory_bytes: number; share_bp?: number }, isEnabled: boolean): NodeAnswer[] {
+export function useExplain(
+  nodes: string[],
+  request: { memory_bytes: number; share_bp?: number },
+  isEnabled: boolean,
+): NodeAnswer[] {
   const combine = useCallback(
-    (results: { data?: Explanation | undefined; error: Error | null }[]) => results.map((r, i) => ({ node: nodes[i]!, answer: r.data, problem: r.error?.message ?? "" })),
+    (results: { data?: Explanation | undefined; error: Error | null }[]) =>
+      results.map((r, i) => ({ node: nodes[i]!, answer: r.data, problem: r.error?.message ?? "" })),
     [nodes],
   );
   return useQueries({
     queries: nodes.map((node) => ({
       queryKey: ["node", node, "explain", request],
-      queryFn: ({ signal }: { signal: AbortSignal }) => post<Explanation>(path`/v1/nodes/${node}/explain`, request, {}, signal),
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        post<Explanation>(path`/v1/nodes/${node}/explain`, request, {}, signal),
       placeholderData: keepPreviousData,
       enabled: isEnabled,
       refetchInterval: 5000,
@@ -54,7 +60,10 @@ export function WhatFits({ nodes }: { nodes: Node[] }) {
   const [memory, setMemory] = useState(16);
   const [compute, setCompute] = useState(20);
   const delayed = useDelayed({ memory, compute }.memory * 1000 + compute);
-  const request = { memory_bytes: Math.floor(delayed / 1000) * step_bytes, ...(delayed % 1000 > 0 ? { share_bp: (delayed % 1000) * 100 } : {}) };
+  const request = {
+    memory_bytes: Math.floor(delayed / 1000) * step_bytes,
+    ...(delayed % 1000 > 0 ? { share_bp: (delayed % 1000) * 100 } : {}),
+  };
   const names = nodes.filter((n) => n.status.state === "Running").map((n) => n.metadata.name);
   const nameKey = names.join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the names, not the array, decide
@@ -65,15 +74,42 @@ export function WhatFits({ nodes }: { nodes: Node[] }) {
   return (
     <Panel title={t("What fits now?")}>
       {!mayChange ? (
-        <Banner tone="idle">{t("The placement engine answers callers with the role user or operator.")}</Banner>
+        <Banner tone="idle">
+          {t("The placement engine answers callers with the role user or operator.")}
+        </Banner>
       ) : (
         <>
           <div className="columns">
-            <Range label={t("Memory")} value={memory} min={1} max={Math.max(steps, 1)} step={1} onChange={setMemory} text={bytes(memory * step_bytes)} />
-            <Range label={t("Compute share")} value={compute} min={0} max={100} step={1} onChange={setCompute} text={compute === 0 ? t("best effort") : `${compute}%`} />
+            <Range
+              label={t("Memory")}
+              value={memory}
+              min={1}
+              max={Math.max(steps, 1)}
+              step={1}
+              onChange={setMemory}
+              text={bytes(memory * step_bytes)}
+            />
+            <Range
+              label={t("Compute share")}
+              value={compute}
+              min={0}
+              max={100}
+              step={1}
+              onChange={setCompute}
+              text={compute === 0 ? t("best effort") : `${compute}%`}
+            />
           </div>
           <p role="status">
-            <strong>{isAnswered ? (fitting > 0 ? t("Fits on {n} of {all} devices", { n: fitting, all: answers.reduce((sum, a) => sum + (a.answer?.devices.length ?? 0), 0) }) : t("Fits on no device")) : t("Loading…")}</strong>
+            <strong>
+              {isAnswered
+                ? fitting > 0
+                  ? t("Fits on {n} of {all} devices", {
+                      n: fitting,
+                      all: answers.reduce((sum, a) => sum + (a.answer?.devices.length ?? 0), 0),
+                    })
+                  : t("Fits on no device")
+                : t("Loading…")}
+            </strong>
           </p>
           <ul className="fits">
             {answers.flatMap(({ node, answer, problem }) =>
@@ -91,7 +127,11 @@ export function WhatFits({ nodes }: { nodes: Node[] }) {
                       </span>
                       <span>
                         <Status state={device.fits ? "ok" : "no"} tone={device.fits ? "ok" : "idle"}>
-                          {device.fits ? (answer!.chosen.includes(device.index) ? t("fits, would be chosen") : t("fits")) : t("does not fit")}
+                          {device.fits
+                            ? answer!.chosen.includes(device.index)
+                              ? t("fits, would be chosen")
+                              : t("fits")
+                            : t("does not fit")}
                         </Status>
                         {!device.fits && <span className="muted"> {device.message}</span>}
                       </span>

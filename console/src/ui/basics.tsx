@@ -1,11 +1,23 @@
 // The parts that every page is made of: page frame, panels, facts, buttons, states and empty states.
-import { type ButtonHTMLAttributes, type ReactNode, useEffect, useState } from "react";
+import { type ButtonHTMLAttributes, Component, type ReactNode, useEffect, useState } from "react";
 import { Link } from "wouter";
 import { ApiError } from "../api/client";
 import { useT } from "../i18n";
 import { age } from "./format";
 
-export function Page({ title, crumbs = [], actions, children, lead }: { title: string; crumbs?: [string, string][]; actions?: ReactNode; lead?: ReactNode; children: ReactNode }) {
+export function Page({
+  title,
+  crumbs = [],
+  actions,
+  children,
+  lead,
+}: {
+  title: string;
+  crumbs?: [string, string][];
+  actions?: ReactNode;
+  lead?: ReactNode;
+  children: ReactNode;
+}) {
   const t = useT();
   useEffect(() => {
     document.title = `${title} – Carve`;
@@ -33,7 +45,19 @@ export function Page({ title, crumbs = [], actions, children, lead }: { title: s
   );
 }
 
-export function Panel({ title, actions, children, flush, className }: { title?: ReactNode; actions?: ReactNode; children: ReactNode; flush?: boolean; className?: string }) {
+export function Panel({
+  title,
+  actions,
+  children,
+  flush,
+  className,
+}: {
+  title?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+  flush?: boolean;
+  className?: string;
+}) {
   return (
     <section className={`panel${flush ? " flush" : ""}${className ? ` ${className}` : ""}`}>
       {(title || actions) && (
@@ -61,11 +85,23 @@ export function Facts({ rows }: { rows: [ReactNode, ReactNode][] }) {
 }
 
 type ButtonKind = "primary" | "plain" | "quiet" | "danger";
-export function Button({ kind = "plain", className = "", ...rest }: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: ButtonKind }) {
+export function Button({
+  kind = "plain",
+  className = "",
+  ...rest
+}: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: ButtonKind }) {
   return <button type="button" {...rest} className={`button ${kind} ${className}`} />;
 }
 
-export function LinkButton({ href, kind = "plain", children }: { href: string; kind?: ButtonKind; children: ReactNode }) {
+export function LinkButton({
+  href,
+  kind = "plain",
+  children,
+}: {
+  href: string;
+  kind?: ButtonKind;
+  children: ReactNode;
+}) {
   return (
     <Link href={href} className={`button ${kind}`}>
       {children}
@@ -75,16 +111,50 @@ export function LinkButton({ href, kind = "plain", children }: { href: string; k
 
 export type Tone = "ok" | "busy" | "warn" | "bad" | "idle";
 const tones: Record<string, Tone> = {
-  Running: "ok", Ready: "ok", running: "ok", ok: "ok", Succeeded: "ok", reachable: "ok", available: "ok",
-  Updating: "busy", Starting: "busy", Granted: "busy", granted: "busy", Waiting: "warn", Queued: "busy",
-  Deleting: "busy", Stopping: "busy", stopping: "busy", lingering: "warn", Degraded: "warn", unknown: "idle",
-  unresponsive: "bad", lost: "bad", xid: "bad", frozen: "bad", Failed: "bad", Lost: "bad", failed: "bad", degraded: "warn",
-  CrashLoopBackOff: "bad", ImagePullFailed: "bad", unreachable: "bad", unavailable: "bad",
+  Running: "ok",
+  Ready: "ok",
+  running: "ok",
+  ok: "ok",
+  Succeeded: "ok",
+  reachable: "ok",
+  available: "ok",
+  Updating: "busy",
+  Starting: "busy",
+  Granted: "busy",
+  granted: "busy",
+  Waiting: "warn",
+  Queued: "busy",
+  Deleting: "busy",
+  Stopping: "busy",
+  stopping: "busy",
+  lingering: "warn",
+  Degraded: "warn",
+  unknown: "idle",
+  unresponsive: "bad",
+  lost: "bad",
+  xid: "bad",
+  frozen: "bad",
+  Failed: "bad",
+  Lost: "bad",
+  failed: "bad",
+  degraded: "warn",
+  CrashLoopBackOff: "bad",
+  ImagePullFailed: "bad",
+  unreachable: "bad",
+  unavailable: "bad",
 };
 export const toneOf = (state: string): Tone => tones[state] ?? "idle";
 
 // A state: a dot whose colour repeats what the word says.
-export function Status({ state, tone = toneOf(state), children }: { state: string; tone?: Tone; children?: ReactNode }) {
+export function Status({
+  state,
+  tone = toneOf(state),
+  children,
+}: {
+  state: string;
+  tone?: Tone;
+  children?: ReactNode;
+}) {
   return (
     <span className={`status ${tone}`}>
       <i aria-hidden="true" />
@@ -110,7 +180,15 @@ export function Labels({ labels }: { labels: Record<string, string> }) {
 }
 
 // Explains why there is nothing to show, and the next step.
-export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
+export function Empty({
+  title,
+  children,
+  action,
+}: {
+  title: string;
+  children?: ReactNode;
+  action?: ReactNode;
+}) {
   return (
     <div className="empty">
       <p className="empty-title">{title}</p>
@@ -172,7 +250,6 @@ export function Warnings({ texts }: { texts: string[] | undefined }) {
 
 export function Code({ children }: { children: string }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
     <pre className="code" tabIndex={0}>
       {children}
     </pre>
@@ -203,11 +280,23 @@ export function Age({ since }: { since: number | string }) {
 }
 
 // A bar of parts of a whole. The text next to it carries the same information.
-export function Meter({ label, whole, parts }: { label: string; whole: number; parts: { value: number; tone: string }[] }) {
+export function Meter({
+  label,
+  whole,
+  parts,
+}: {
+  label: string;
+  whole: number;
+  parts: { value: number; tone: string }[];
+}) {
   return (
     <span className="meter" role="img" aria-label={label} title={label}>
       {parts.map((part, i) => (
-        <i key={i} className={part.tone} style={{ width: `${whole > 0 ? Math.min(100, (part.value / whole) * 100) : 0}%` }} />
+        <i
+          key={i}
+          className={part.tone}
+          style={{ width: `${whole > 0 ? Math.min(100, (part.value / whole) * 100) : 0}%` }}
+        />
       ))}
     </span>
   );
@@ -224,4 +313,26 @@ export function Tabs({ tabs }: { tabs: { label: string; href: string; isCurrent:
       ))}
     </nav>
   );
+}
+
+// Shows the error of a page that cannot be rendered, and leaves the navigation usable.
+export class ErrorBoundary extends Component<
+  { children: ReactNode; title: string; location: string },
+  { error: Error | null }
+> {
+  override state: { error: Error | null } = { error: null };
+  static getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+  override componentDidUpdate(before: { location: string }) {
+    if (this.state.error && before.location !== this.props.location) this.setState({ error: null });
+  }
+  override render() {
+    if (!this.state.error) return this.props.children;
+    return (
+      <Page title={this.props.title}>
+        <ErrorPanel error={this.state.error} />
+      </Page>
+    );
+  }
 }

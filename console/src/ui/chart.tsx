@@ -34,7 +34,12 @@ export default function Chart({ label, series, data, format, max }: Props) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const axis = { stroke: cssColor("--muted"), grid: { stroke: cssColor("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    const axis = {
+      stroke: cssColor("--muted"),
+      grid: { stroke: cssColor("--line"), width: 1 },
+      ticks: { show: false },
+      font: "11px system-ui, sans-serif",
+    };
     const made = new uPlot(
       {
         width: Math.max(element.clientWidth, 100),
@@ -42,7 +47,10 @@ export default function Chart({ label, series, data, format, max }: Props) {
         cursor: { y: false },
         legend: { live: true },
         scales: { y: { range: (_, __, top) => [0, max ?? Math.max(top * 1.1, 1)] } },
-        axes: [{ ...axis, values: (_, times) => times.map((v) => new Date(v * 1000).toTimeString().slice(0, 8)) }, { ...axis, size: 76, values: (_, values) => values.map((v) => latest.current.format(v)) }],
+        axes: [
+          { ...axis, values: (_, times) => times.map((v) => new Date(v * 1000).toTimeString().slice(0, 8)) },
+          { ...axis, size: 76, values: (_, values) => values.map((v) => latest.current.format(v)) },
+        ],
         series: [
           { label: t("Time"), value: (_, v) => (v === null ? "-" : new Date(v * 1000).toLocaleTimeString()) },
           ...series.map((s) => ({
@@ -59,7 +67,9 @@ export default function Chart({ label, series, data, format, max }: Props) {
       element,
     );
     plot.current = made;
-    const observer = new ResizeObserver(([entry]) => made.setSize({ width: Math.max(entry!.contentRect.width, 100), height }));
+    const observer = new ResizeObserver(([entry]) =>
+      made.setSize({ width: Math.max(entry!.contentRect.width, 100), height }),
+    );
     observer.observe(element);
     return () => {
       observer.disconnect();

@@ -1,11 +1,31 @@
 // Dialogs, menus and messages about finished actions.
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useRef, useState } from "react";
-import { Button as AriaButton, Dialog as AriaDialog, Heading, Menu, MenuItem, MenuTrigger, Modal, ModalOverlay, Popover } from "react-aria-components";
+import {
+  Button as AriaButton,
+  Dialog as AriaDialog,
+  Heading,
+  Menu,
+  MenuItem,
+  MenuTrigger,
+  Modal,
+  ModalOverlay,
+  Popover,
+} from "react-aria-components";
 import { ApiError } from "../api/client";
 import { useT } from "../i18n";
 import { Button, ErrorPanel, type Tone } from "./basics";
 
-export function Dialog({ title, children, onClose, isWide }: { title: string; children: ReactNode; onClose: () => void; isWide?: boolean }) {
+export function Dialog({
+  title,
+  children,
+  onClose,
+  isWide,
+}: {
+  title: string;
+  children: ReactNode;
+  onClose: () => void;
+  isWide?: boolean;
+}) {
   return (
     <ModalOverlay className="overlay" isOpen isDismissable onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Modal className={`modal${isWide ? " wide" : ""}`}>
@@ -65,14 +85,26 @@ export interface MenuAction {
   act: () => void;
   isDisabled?: boolean;
 }
-export function ActionMenu({ label, actions, kind = "plain" }: { label: string; actions: MenuAction[]; kind?: "plain" | "quiet" }) {
+export function ActionMenu({
+  label,
+  actions,
+  kind = "plain",
+}: {
+  label: string;
+  actions: MenuAction[];
+  kind?: "plain" | "quiet";
+}) {
   return (
     <MenuTrigger>
       <AriaButton className={`button ${kind}`}>
         {label} <span aria-hidden="true">▾</span>
       </AriaButton>
       <Popover className="popover" placement="bottom end">
-        <Menu className="menu" disabledKeys={actions.filter((a) => a.isDisabled).map((a) => a.id)} onAction={(key) => actions.find((a) => a.id === key)?.act()}>
+        <Menu
+          className="menu"
+          disabledKeys={actions.filter((a) => a.isDisabled).map((a) => a.id)}
+          onAction={(key) => actions.find((a) => a.id === key)?.act()}
+        >
           {actions.map((action) => (
             <MenuItem key={action.id} id={action.id} className="menu-item">
               {action.label}
@@ -112,7 +144,12 @@ export function ToastProvider({ children }: { children: ReactNode }) {
         {toasts.map((toast) => (
           <div key={toast.id} className={`toast ${toast.tone}`}>
             <span>{toast.text}</span>
-            <button type="button" className="close" aria-label={t("Close message")} onClick={() => remove(toast.id)}>
+            <button
+              type="button"
+              className="close"
+              aria-label={t("Close message")}
+              onClick={() => remove(toast.id)}
+            >
               ×
             </button>
           </div>
@@ -125,7 +162,11 @@ export function ToastProvider({ children }: { children: ReactNode }) {
 export const useToast = () => useContext(ToastContext);
 
 export const messageOf = (error: unknown) =>
-  error instanceof ApiError ? [error.problem.detail, ...error.problem.reasons].join("\n") : error instanceof Error ? error.message : String(error);
+  error instanceof ApiError
+    ? [error.problem.detail, ...error.problem.reasons].join("\n")
+    : error instanceof Error
+      ? error.message
+      : String(error);
 
 // Runs an action and shows its result as a message.
 export function useAction() {

@@ -12,14 +12,18 @@ export function diffLines(before: string, after: string): DiffLine[] {
   const common = new Uint32Array((a.length + 1) * width); // Length of the common rest from (i, j).
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)
-      common[i * width + j] = a[i] === b[j] ? common[(i + 1) * width + j + 1]! + 1 : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
+      common[i * width + j] =
+        a[i] === b[j]
+          ? common[(i + 1) * width + j + 1]! + 1
+          : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
   const out: DiffLine[] = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
     if (i < a.length && j < b.length && a[i] === b[j]) {
       out.push({ kind: "same", text: a[i++]! });
       j++;
-    } else if (j >= b.length || (i < a.length && common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) out.push({ kind: "removed", text: a[i++]! });
+    } else if (j >= b.length || (i < a.length && common[(i + 1) * width + j]! >= common[i * width + j + 1]!))
+      out.push({ kind: "removed", text: a[i++]! });
     else out.push({ kind: "added", text: b[j++]! });
   }
   return out;
@@ -27,9 +31,16 @@ export function diffLines(before: string, after: string): DiffLine[] {
 
 export function Diff({ before, after, label }: { before: string; after: string; label: string }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-    <pre className="diff" aria-label={label} tabIndex={0}>
-      {diffLines(before, after).map((line, i) => (line.kind === "added" ? <ins key={i}>{line.text}</ins> : line.kind === "removed" ? <del key={i}>{line.text}</del> : <span key={i}>{line.text}</span>))}
+    <pre className="diff" role="group" aria-label={label} tabIndex={0}>
+      {diffLines(before, after).map((line, i) =>
+        line.kind === "added" ? (
+          <ins key={i}>{line.text}</ins>
+        ) : line.kind === "removed" ? (
+          <del key={i}>{line.text}</del>
+        ) : (
+          <span key={i}>{line.text}</span>
+        ),
+      )}
     </pre>
   );
 }

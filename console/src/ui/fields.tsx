@@ -15,7 +15,11 @@ export function FieldErrors({ error, children }: { error: unknown; children: Rea
 // Returns the messages for a field without its path, which the label replaces.
 export function messagesFor(errors: { field: string; message: string }[], paths: string[]): string[] {
   return errors
-    .filter((e) => paths.some((path) => e.field === path || e.field.startsWith(`${path}.`) || e.field.startsWith(`${path}[`)))
+    .filter((e) =>
+      paths.some(
+        (path) => e.field === path || e.field.startsWith(`${path}.`) || e.field.startsWith(`${path}[`),
+      ),
+    )
     .map((e) => (e.message.startsWith(`${e.field}: `) ? e.message.slice(e.field.length + 2) : e.message));
 }
 
@@ -42,7 +46,15 @@ interface FieldProps {
   hidesLabel?: boolean;
 }
 
-function Frame({ label, help, paths = [], isRequired, hidesLabel, id, children }: FieldProps & { id: string; children: ReactNode }) {
+function Frame({
+  label,
+  help,
+  paths = [],
+  isRequired,
+  hidesLabel,
+  id,
+  children,
+}: FieldProps & { id: string; children: ReactNode }) {
   const t = useT();
   const messages = messagesFor(useContext(ErrorsContext), paths);
   return (
@@ -77,7 +89,15 @@ function useDescription(id: string, { help, paths = [] }: FieldProps) {
   return { "aria-describedby": described || undefined, "aria-invalid": isInvalid || undefined };
 }
 
-export function TextField(props: FieldProps & { value: string; onChange: (value: string) => void; placeholder?: string; kind?: "text" | "number" | "password" | "date" | "month"; size?: "short" }) {
+export function TextField(
+  props: FieldProps & {
+    value: string;
+    onChange: (value: string) => void;
+    placeholder?: string;
+    kind?: "text" | "number" | "password" | "date" | "month";
+    size?: "short";
+  },
+) {
   const id = useId();
   const description = useDescription(id, props);
   return (
@@ -100,7 +120,14 @@ export function TextField(props: FieldProps & { value: string; onChange: (value:
   );
 }
 
-export function TextArea(props: FieldProps & { value: string; onChange: (value: string) => void; rows?: number; placeholder?: string }) {
+export function TextArea(
+  props: FieldProps & {
+    value: string;
+    onChange: (value: string) => void;
+    rows?: number;
+    placeholder?: string;
+  },
+) {
   const id = useId();
   const description = useDescription(id, props);
   return (
@@ -125,12 +152,20 @@ export interface Option {
   label: string;
   isDisabled?: boolean;
 }
-export function SelectField(props: FieldProps & { value: string; onChange: (value: string) => void; options: Option[] }) {
+export function SelectField(
+  props: FieldProps & { value: string; onChange: (value: string) => void; options: Option[] },
+) {
   const id = useId();
   const description = useDescription(id, props);
   return (
     <Frame {...props} id={id}>
-      <select id={id} value={props.value} disabled={props.isDisabled} onChange={(event) => props.onChange(event.target.value)} {...description}>
+      <select
+        id={id}
+        value={props.value}
+        disabled={props.isDisabled}
+        onChange={(event) => props.onChange(event.target.value)}
+        {...description}
+      >
         {props.options.map((option) => (
           <option key={option.value} value={option.value} disabled={option.isDisabled}>
             {option.label}
@@ -148,7 +183,14 @@ export function Checkbox(props: FieldProps & { value: boolean; onChange: (value:
   return (
     <div className="field check">
       <div className="check-row">
-        <input id={id} type="checkbox" checked={props.value} disabled={props.isDisabled} onChange={(event) => props.onChange(event.target.checked)} {...description} />
+        <input
+          id={id}
+          type="checkbox"
+          checked={props.value}
+          disabled={props.isDisabled}
+          onChange={(event) => props.onChange(event.target.checked)}
+          {...description}
+        />
         <label htmlFor={id}>{props.label}</label>
       </div>
       {props.help && (
@@ -165,7 +207,13 @@ export function Checkbox(props: FieldProps & { value: boolean; onChange: (value:
   );
 }
 
-export function SwitchField({ label, value, onChange, help, isDisabled }: FieldProps & { value: boolean; onChange: (value: boolean) => void }) {
+export function SwitchField({
+  label,
+  value,
+  onChange,
+  help,
+  isDisabled,
+}: FieldProps & { value: boolean; onChange: (value: boolean) => void }) {
   return (
     <div className="field check">
       <Switch className="switch" isSelected={value} onChange={onChange} isDisabled={isDisabled ?? false}>
@@ -178,14 +226,31 @@ export function SwitchField({ label, value, onChange, help, isDisabled }: FieldP
 }
 
 // One choice of a few, each with an explanation.
-export function RadioGroup({ label, value, onChange, options }: { label: string; value: string; onChange: (value: string) => void; options: { value: string; label: string; help: string }[] }) {
+export function RadioGroup({
+  label,
+  value,
+  onChange,
+  options,
+}: {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+  options: { value: string; label: string; help: string }[];
+}) {
   const id = useId();
   return (
     <fieldset className="field radios">
       <legend>{label}</legend>
       {options.map((option) => (
         <div key={option.value} className="check-row">
-          <input type="radio" id={id + option.value} name={id} checked={value === option.value} onChange={() => onChange(option.value)} aria-describedby={option.help ? `${id}${option.value}-help` : undefined} />
+          <input
+            type="radio"
+            id={id + option.value}
+            name={id}
+            checked={value === option.value}
+            onChange={() => onChange(option.value)}
+            aria-describedby={option.help ? `${id}${option.value}-help` : undefined}
+          />
           <label htmlFor={id + option.value}>{option.label}</label>
           {option.help && (
             <span className="help" id={`${id}${option.value}-help`}>
@@ -198,13 +263,38 @@ export function RadioGroup({ label, value, onChange, options }: { label: string;
   );
 }
 
-export function Range({ label, value, min, max, step, onChange, text }: { label: string; value: number; min: number; max: number; step: number; onChange: (value: number) => void; text: string }) {
+export function Range({
+  label,
+  value,
+  min,
+  max,
+  step,
+  onChange,
+  text,
+}: {
+  label: string;
+  value: number;
+  min: number;
+  max: number;
+  step: number;
+  onChange: (value: number) => void;
+  text: string;
+}) {
   const id = useId();
   return (
     <div className="field range">
       <label htmlFor={id}>{label}</label>
       <output htmlFor={id}>{text}</output>
-      <input id={id} type="range" min={min} max={max} step={step} value={value} aria-valuetext={text} onChange={(event) => onChange(Number(event.target.value))} />
+      <input
+        id={id}
+        type="range"
+        min={min}
+        max={max}
+        step={step}
+        value={value}
+        aria-valuetext={text}
+        onChange={(event) => onChange(Number(event.target.value))}
+      />
     </div>
   );
 }

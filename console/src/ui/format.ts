@@ -88,7 +88,7 @@ export function parseBytes(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$/.exec(text.trim());
   if (!match) return null;
   const binary = units.indexOf(match[2]!);
-  const factor = binary >= 0 ? 2 ** (10 * binary) : 1000 ** (["B", "kB", "MB", "GB", "TB"].indexOf(match[2]!));
+  const factor = binary >= 0 ? 2 ** (10 * binary) : 1000 ** ["B", "kB", "MB", "GB", "TB"].indexOf(match[2]!);
   const value = Number(match[1]) * factor;
   return Number.isInteger(value) ? value : null;
 }

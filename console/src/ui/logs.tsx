@@ -26,7 +26,9 @@ export function LogView({ target, pods }: Props) {
     setLines([]);
     setState("connecting");
     const query = Object.fromEntries(new URLSearchParams(pod));
-    const source = new EventSource(withQuery(target, { ...query, follow: !isPrevious, previous: isPrevious, tail: 500, plain: true }));
+    const source = new EventSource(
+      withQuery(target, { ...query, follow: !isPrevious, previous: isPrevious, tail: 500, plain: true }),
+    );
     let pending: string[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const flush = () => {
@@ -55,7 +57,10 @@ export function LogView({ target, pods }: Props) {
     };
   }, [target, pod, isPrevious]);
 
-  const shown = useMemo(() => (filter ? lines.filter((line) => line.toLowerCase().includes(filter.toLowerCase())) : lines), [lines, filter]);
+  const shown = useMemo(
+    () => (filter ? lines.filter((line) => line.toLowerCase().includes(filter.toLowerCase())) : lines),
+    [lines, filter],
+  );
   // biome-ignore lint/correctness/useExhaustiveDependencies: new lines move the view
   useEffect(() => {
     if (box.current && isAtEnd.current) box.current.scrollTop = box.current.scrollHeight;
@@ -64,17 +69,33 @@ export function LogView({ target, pods }: Props) {
   return (
     <div>
       <div className="table-bar">
-        <SelectField label={t("Program")} value={pod} onChange={setPod} options={[{ value: "", label: t("All programs") }, ...pods]} />
+        <SelectField
+          label={t("Program")}
+          value={pod}
+          onChange={setPod}
+          options={[{ value: "", label: t("All programs") }, ...pods]}
+        />
         <label className="hidden-label" htmlFor="log-filter">
           {t("Filter lines")}
         </label>
-        <input id="log-filter" type="search" placeholder={t("Filter lines")} value={filter} onChange={(event) => setFilter(event.target.value)} />
+        <input
+          id="log-filter"
+          type="search"
+          placeholder={t("Filter lines")}
+          value={filter}
+          onChange={(event) => setFilter(event.target.value)}
+        />
         <Checkbox label={t("Previous attempt")} value={isPrevious} onChange={setPrevious} />
         <Status state={state} tone={state === "following" ? "ok" : state === "lost" ? "warn" : "idle"}>
-          {state === "following" ? t("follows") : state === "ended" ? t("ended") : state === "lost" ? t("the stream has ended") : t("Loading…")}
+          {state === "following"
+            ? t("follows")
+            : state === "ended"
+              ? t("ended")
+              : state === "lost"
+                ? t("the stream has ended")
+                : t("Loading…")}
         </Status>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
       <pre
         ref={box}
         className="log"

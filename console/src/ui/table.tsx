@@ -33,13 +33,30 @@ interface Props<T> {
 const page_rows = 100;
 const row_count_with_filter = 8;
 
-const Row = memo(function Row<T>({ row, columns, id, isSelected, select }: { row: T; columns: Column<T>[]; id: string; isSelected: boolean | null; select: (id: string) => void }) {
+const Row = memo(function Row<T>({
+  row,
+  columns,
+  id,
+  isSelected,
+  select,
+}: {
+  row: T;
+  columns: Column<T>[];
+  id: string;
+  isSelected: boolean | null;
+  select: (id: string) => void;
+}) {
   const t = useT();
   return (
     <tr aria-selected={isSelected ?? undefined}>
       {isSelected !== null && (
         <td className="select">
-          <input type="checkbox" aria-label={t("Select {name}", { name: id })} checked={isSelected} onChange={() => select(id)} />
+          <input
+            type="checkbox"
+            aria-label={t("Select {name}", { name: id })}
+            checked={isSelected}
+            onChange={() => select(id)}
+          />
         </td>
       )}
       {columns.map((column, i) =>
@@ -55,7 +72,13 @@ const Row = memo(function Row<T>({ row, columns, id, isSelected, select }: { row
       )}
     </tr>
   );
-}) as <T>(props: { row: T; columns: Column<T>[]; id: string; isSelected: boolean | null; select: (id: string) => void }) => ReactNode;
+}) as <T>(props: {
+  row: T;
+  columns: Column<T>[];
+  id: string;
+  isSelected: boolean | null;
+  select: (id: string) => void;
+}) => ReactNode;
 
 export function sorted<T>(rows: T[], column: Column<T> | undefined, isDescending: boolean): T[] {
   const by = column?.sortBy;
@@ -63,7 +86,13 @@ export function sorted<T>(rows: T[], column: Column<T> | undefined, isDescending
   const sign = isDescending ? -1 : 1;
   return rows
     .map((row) => ({ row, key: by(row) }))
-    .sort((a, b) => sign * (typeof a.key === "number" && typeof b.key === "number" ? a.key - b.key : String(a.key).localeCompare(String(b.key), "en", { numeric: true })))
+    .sort(
+      (a, b) =>
+        sign *
+        (typeof a.key === "number" && typeof b.key === "number"
+          ? a.key - b.key
+          : String(a.key).localeCompare(String(b.key), "en", { numeric: true })),
+    )
     .map(({ row }) => row);
 }
 
@@ -71,12 +100,25 @@ export function filtered<T>(rows: T[], columns: Column<T>[], words: string): T[]
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) return rows;
   return rows.filter((row) => {
-    const text = columns.map((column) => column.text?.(row) ?? "").join("\n").toLowerCase();
+    const text = columns
+      .map((column) => column.text?.(row) ?? "")
+      .join("\n")
+      .toLowerCase();
     return wanted.every((word) => text.includes(word));
   });
 }
 
-export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, selection, sort, toolbar }: Props<T>) {
+export function DataTable<T>({
+  label,
+  columns,
+  rows,
+  rowKey,
+  empty,
+  hasFilter,
+  selection,
+  sort,
+  toolbar,
+}: Props<T>) {
   const t = useT();
   const filterId = useId();
   const [order, setOrder] = useState({ key: sort?.key ?? "", isDescending: sort?.isDescending ?? false });
@@ -84,7 +126,15 @@ export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, s
   const [shown, setShown] = useState(page_rows);
   const words = useDeferredValue(filter);
   const matching = useMemo(() => filtered(rows, columns, words), [rows, columns, words]);
-  const ordered = useMemo(() => sorted(matching, columns.find((c) => c.key === order.key), order.isDescending), [matching, columns, order]);
+  const ordered = useMemo(
+    () =>
+      sorted(
+        matching,
+        columns.find((c) => c.key === order.key),
+        order.isDescending,
+      ),
+    [matching, columns, order],
+  );
   const visible = ordered.slice(0, shown);
   const select = useMemo(() => {
     if (!selection) return () => {};
@@ -94,10 +144,17 @@ export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, s
       selection.change(next);
     };
   }, [selection]);
-  if (rows.length === 0 && !filter) return <>{toolbar && <div className="table-bar">{toolbar}</div>}{empty}</>;
+  if (rows.length === 0 && !filter)
+    return (
+      <>
+        {toolbar && <div className="table-bar">{toolbar}</div>}
+        {empty}
+      </>
+    );
   const showsFilter = hasFilter ?? rows.length > row_count_with_filter;
   const allKeys = ordered.map(rowKey);
-  const isAll = selection !== undefined && allKeys.length > 0 && allKeys.every((key) => selection.selected.has(key));
+  const isAll =
+    selection !== undefined && allKeys.length > 0 && allKeys.every((key) => selection.selected.has(key));
   return (
     <div className="table-part">
       {(showsFilter || toolbar) && (
@@ -107,16 +164,23 @@ export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, s
               <label className="hidden-label" htmlFor={filterId}>
                 {t("Filter {table}", { table: label })}
               </label>
-              <input id={filterId} type="search" placeholder={t("Filter")} value={filter} onChange={(event) => setFilter(event.target.value)} />
+              <input
+                id={filterId}
+                type="search"
+                placeholder={t("Filter")}
+                value={filter}
+                onChange={(event) => setFilter(event.target.value)}
+              />
               <span className="muted count" role="status">
-                {words ? t("{shown} of {all}", { shown: matching.length, all: rows.length }) : t("{n} rows", { n: rows.length })}
+                {words
+                  ? t("{shown} of {all}", { shown: matching.length, all: rows.length })
+                  : t("{n} rows", { n: rows.length })}
               </span>
             </>
           )}
           {toolbar}
         </div>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
       <div className="table-scroll" role="region" aria-label={label} tabIndex={0}>
         <table>
           <thead>
@@ -128,7 +192,8 @@ export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, s
                     aria-label={t("Select all")}
                     checked={isAll}
                     ref={(box) => {
-                      if (box) box.indeterminate = !isAll && allKeys.some((key) => selection.selected.has(key));
+                      if (box)
+                        box.indeterminate = !isAll && allKeys.some((key) => selection.selected.has(key));
                     }}
                     onChange={() => selection.change(isAll ? new Set() : new Set(allKeys))}
                   />
@@ -139,12 +204,31 @@ export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, s
                   key={column.key}
                   scope="col"
                   className={column.numeric ? "numeric" : undefined}
-                  aria-sort={column.sortBy ? (order.key === column.key ? (order.isDescending ? "descending" : "ascending") : "none") : undefined}
+                  aria-sort={
+                    column.sortBy
+                      ? order.key === column.key
+                        ? order.isDescending
+                          ? "descending"
+                          : "ascending"
+                        : "none"
+                      : undefined
+                  }
                 >
                   {column.sortBy ? (
-                    <button type="button" className="sort" onClick={() => setOrder({ key: column.key, isDescending: order.key === column.key && !order.isDescending })}>
+                    <button
+                      type="button"
+                      className="sort"
+                      onClick={() =>
+                        setOrder({
+                          key: column.key,
+                          isDescending: order.key === column.key && !order.isDescending,
+                        })
+                      }
+                    >
                       {column.header}
-                      <span aria-hidden="true">{order.key === column.key ? (order.isDescending ? "↓" : "↑") : ""}</span>
+                      <span aria-hidden="true">
+                        {order.key === column.key ? (order.isDescending ? "↓" : "↑") : ""}
+                      </span>
                     </button>
                   ) : (
                     column.header
@@ -156,7 +240,16 @@ export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, s
           <tbody>
             {visible.map((row) => {
               const id = rowKey(row);
-              return <Row key={id} row={row} columns={columns} id={id} isSelected={selection ? selection.selected.has(id) : null} select={select} />;
+              return (
+                <Row
+                  key={id}
+                  row={row}
+                  columns={columns}
+                  id={id}
+                  isSelected={selection ? selection.selected.has(id) : null}
+                  select={select}
+                />
+              );
             })}
           </tbody>
         </table>
@@ -164,7 +257,12 @@ export function DataTable<T>({ label, columns, rows, rowKey, empty, hasFilter, s
       {matching.length === 0 && <p className="muted no-match">{t("No row matches the filter.")}</p>}
       {ordered.length > visible.length && (
         <div className="table-more">
-          <Button onClick={() => setShown(shown + page_rows)}>{t("Show {n} more of {all}", { n: Math.min(page_rows, ordered.length - shown), all: ordered.length })}</Button>
+          <Button onClick={() => setShown(shown + page_rows)}>
+            {t("Show {n} more of {all}", {
+              n: Math.min(page_rows, ordered.length - shown),
+              all: ordered.length,
+            })}
+          </Button>
         </div>
       )}
     </div>

@@ -35,4 +35,5 @@ function subscribe(listener: () => void) {
 export const useIsDark = () => useSyncExternalStore(subscribe, isDarkNow);
 export const useTheme = () => useSyncExternalStore(subscribe, storedTheme);
 
-export const cssColor = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const cssColor = (name: string) =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
