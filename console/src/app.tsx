@@ -107,13 +107,25 @@ function Pages() {
   );
 }
 
+function Unavailable() {
+  const t = useT();
+  return (
+    <main className="signin">
+      <p role="status">{t("The controller does not respond. Trying again…")}</p>
+    </main>
+  );
+}
+
 export function App() {
   return (
     <QueryClientProvider client={client}>
       <LanguageProvider>
         <ToastProvider>
           <Router>
-            <SessionProvider signedOut={(problem) => <SignIn problem={problem} />}>
+            <SessionProvider
+              unavailable={<Unavailable />}
+              signedOut={(problem) => <SignIn problem={problem} />}
+            >
               <LiveProvider>
                 <Shell>
                   <Pages />

@@ -36,9 +36,11 @@ export const signIn = (secret: { code: string } | { token: string }) =>
 export function SessionProvider({
   children,
   signedOut,
+  unavailable,
 }: {
   children: ReactNode;
   signedOut: (problem?: string) => ReactNode;
+  unavailable: ReactNode; // Shown while the controller does not respond.
 }) {
   const client = useQueryClient();
   const session = useQuery({
@@ -49,7 +51,7 @@ export function SessionProvider({
     staleTime: Number.POSITIVE_INFINITY,
   });
   useEffect(() => whenUnauthenticated(() => client.setQueryData(["session"], null)), [client]);
-  if (session.isPending) return null;
+  if (session.isPending) return session.failureCount > 0 ? unavailable : null;
   if (!session.data) return signedOut(session.error?.message);
   return <SessionContext.Provider value={session.data}>{children}</SessionContext.Provider>;
 }

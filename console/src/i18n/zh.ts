@@ -1,6 +1,8 @@
 // Chinese texts (zh-CN). A key is the English text. Fields and policies have the words of the reference products,
 // as shared by their consoles: PAI-EAS, Volcengine continuous delivery and EMR Serverless.
 export const zh = {
+  "The first {n} of {all} running nodes are asked.": "只询问 {all} 个运行节点中的前 {n} 个。",
+  "Navigation and account": "导航与账号",
   "This page cannot be shown": "此页面无法显示",
   Overview: "总览",
   Workloads: "工作负载",

@@ -447,13 +447,15 @@ function SettingsPanel({ node }: { node: Node }) {
                 )}
               </td>
               <td>
-                {setting.blockedBy.length
-                  ? setting.blockedBy.map((name) => (
-                      <span key={name}>
-                        <SliceLink node={node.metadata.name} name={name} />{" "}
-                      </span>
-                    ))
-                  : "-"}
+                {setting.blockedBy.length ? (
+                  <span className="link-list">
+                    {setting.blockedBy.map((name) => (
+                      <SliceLink key={name} node={node.metadata.name} name={name} />
+                    ))}
+                  </span>
+                ) : (
+                  "-"
+                )}
               </td>
             </tr>
           ))}

@@ -124,7 +124,7 @@ function DeviceTable({ devices, slices }: { devices: MapDevice[]; slices: NodeSl
         key: "slices",
         header: t("Slices"),
         cell: (d) => (
-          <span className="tags">
+          <span className="link-list">
             {slices
               .filter((s) => s.parts.some((p) => p.uuid === d.uuid))
               .map((s) => (

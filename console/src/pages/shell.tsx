@@ -98,15 +98,19 @@ export function Shell({ children }: { children: ReactNode }) {
       <a className="skip" href="#main">
         {t("Skip to the content")}
       </a>
-      <div className="phone-bar">
+      <header className="phone-bar">
         <Link href="/" className="brand">
           <Logo /> Carve
         </Link>
         <Button aria-expanded={isOpen} aria-controls="navigation" onClick={() => setOpen(!isOpen)}>
           {t("Menu")}
         </Button>
-      </div>
-      <div className={`side${isOpen ? " open" : ""}`} id="navigation">
+      </header>
+      <aside
+        className={`side${isOpen ? " open" : ""}`}
+        id="navigation"
+        aria-label={t("Navigation and account")}
+      >
         <Link href="/" className="brand">
           <Logo /> Carve
         </Link>
@@ -158,7 +162,7 @@ export function Shell({ children }: { children: ReactNode }) {
           </select>
           <Button onClick={() => void signOut()}>{t("Sign out")}</Button>
         </div>
-      </div>
+      </aside>
       <main className="main" id="main">
         <ConnectionBanner />
         {children}

@@ -11,6 +11,7 @@ import { bytes } from "../ui/format";
 
 const step_bytes = 256 * 2 ** 20;
 const delay_ms = 80;
+const max_asked_nodes = 64; // Each node is asked by a request of its own.
 
 export function useDelayed<T>(value: T, ms = delay_ms): T {
   const [delayed, setDelayed] = useState(value);
@@ -64,7 +65,8 @@ export function WhatFits({ nodes }: { nodes: Node[] }) {
     memory_bytes: Math.floor(delayed / 1000) * step_bytes,
     ...(delayed % 1000 > 0 ? { share_bp: (delayed % 1000) * 100 } : {}),
   };
-  const names = nodes.filter((n) => n.status.state === "Running").map((n) => n.metadata.name);
+  const running = nodes.filter((n) => n.status.state === "Running").map((n) => n.metadata.name);
+  const names = running.slice(0, max_asked_nodes);
   const nameKey = names.join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the names, not the array, decide
   const stable = useCallback(() => names, [nameKey])();
@@ -111,6 +113,11 @@ export function WhatFits({ nodes }: { nodes: Node[] }) {
                 : t("Loading…")}
             </strong>
           </p>
+          {running.length > names.length && (
+            <p className="help">
+              {t("The first {n} of {all} running nodes are asked.", { n: names.length, all: running.length })}
+            </p>
+          )}
           <ul className="fits">
             {answers.flatMap(({ node, answer, problem }) =>
               problem

@@ -20,6 +20,7 @@ interface Props {
 }
 
 const height = 200;
+const min_span_seconds = 60;
 
 export default function Chart({ label, series, data, format, max }: Props) {
   const t = useT();
@@ -46,7 +47,10 @@ export default function Chart({ label, series, data, format, max }: Props) {
         height,
         cursor: { y: false },
         legend: { live: true },
-        scales: { y: { range: (_, __, top) => [0, max ?? Math.max(top * 1.1, 1)] } },
+        scales: {
+          x: { range: (_, first, last) => [first, Math.max(last, first + min_span_seconds)] },
+          y: { range: (_, __, top) => [0, max ?? Math.max(top * 1.1, 1)] },
+        },
         axes: [
           { ...axis, values: (_, times) => times.map((v) => new Date(v * 1000).toTimeString().slice(0, 8)) },
           { ...axis, size: 76, values: (_, values) => values.map((v) => latest.current.format(v)) },
