@@ -136,7 +136,7 @@ for (const colorScheme of ["light", "dark"] as const)
     for (const path of pages) {
       await page.goto(stack.url + path);
       await page.locator("h1").waitFor();
-      await page.locator(".loading").waitFor({ state: "detached" });
+      await until("the page's content", async () => (await page.locator(".loading").count()) === 0);
       // The colours are all that differs in the dark.
       const rule = colorScheme === "dark" ? "color-contrast" : undefined;
       for (const line of await violations(page, rule)) found.push(`${path} ${line}`);
@@ -186,7 +186,7 @@ for (const locale of ["en-US", "zh-CN"])
     for (const path of pages) {
       await page.goto(stack.url + path);
       await page.locator("h1").waitFor();
-      await page.locator(".loading").waitFor({ state: "detached" });
+      await until("the page's content", async () => (await page.locator(".loading").count()) === 0);
       const overflow = await page.evaluate(
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       );
@@ -212,7 +212,7 @@ it("does not move content when values change", async () => {
   for (const path of ["/", "/services/demo", "/slices", "/slices/n1/demo-1-0", "/nodes/n1"]) {
     await page.goto(stack.url + path);
     await page.locator("h1").waitFor();
-    await page.locator(".loading").waitFor({ state: "detached" });
+    await until("the page's content", async () => (await page.locator(".loading").count()) === 0);
     await until("quiet network", async () => page.evaluate(() => document.readyState === "complete"));
     await page.waitForTimeout(1500); // What follows are updates of a page that has loaded.
     const shift = await page.evaluate(

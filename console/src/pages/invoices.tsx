@@ -12,6 +12,7 @@ import { Dialog, useAction } from "../ui/dialog";
 import { FieldErrors, OtherErrors, SelectField, TextField } from "../ui/fields";
 import { amount, bytes, clock, share } from "../ui/format";
 import { type Column, DataTable } from "../ui/table";
+import { ObjectLink } from "./amounts";
 import { EditDialog } from "./edit-document";
 
 const month_format = /^\d{4}-\d{2}$/;
@@ -29,6 +30,32 @@ export const windowOf = (month: string) => ({
 });
 
 type Sum = Bill["items"][number];
+
+// The key of a sum, with a link to the object that it names: "service default/chat", or a queue.
+function SumKey({ sum, by, select }: { sum: Sum; by: string; select: (key: string) => void }) {
+  const t = useT();
+  if (sum.is_rest) return <>{t("(rest)")}</>;
+  if (by === "account")
+    return (
+      <Button kind="quiet" onClick={() => select(sum.key)}>
+        {sum.key}
+      </Button>
+    );
+  const named = /^(\w+) (?:.*\/)?(.+)$/.exec(sum.key);
+  if (by === "queue")
+    return (
+      <ObjectLink kind="queue" name={sum.key}>
+        {sum.key}
+      </ObjectLink>
+    );
+  return named && (by === "service" || by === "job") ? (
+    <ObjectLink kind={named[1]!} name={named[2]!}>
+      {sum.key}
+    </ObjectLink>
+  ) : (
+    <>{sum.key}</>
+  );
+}
 
 function SumTable({
   now,
@@ -62,16 +89,7 @@ function SumTable({
                       ? "Service"
                       : "Device",
             ),
-        cell: (s) =>
-          by === "account" && !s.is_rest ? (
-            <Button kind="quiet" onClick={() => select(s.key)}>
-              {s.key}
-            </Button>
-          ) : s.is_rest ? (
-            t("(rest)")
-          ) : (
-            s.key
-          ),
+        cell: (s) => <SumKey sum={s} by={by} select={select} />,
         sortBy: (s) => s.key,
         text: (s) => s.key,
       },

@@ -23,6 +23,7 @@ import {
   shareOf,
   sharesText,
   WorkloadLink,
+  workloadOf,
   workloadText,
 } from "./amounts";
 import { ResizeDialog } from "./resize";
@@ -159,6 +160,14 @@ export function groupSlices(slices: NodeSlice[], by: string): UsageGroup[] {
   return [...groups.values()].sort((a, b) => b.quota - a.quota);
 }
 
+// The key of the group in the sums of the invoice: "service default/demo".
+function billKeyOf(group: UsageGroup, by: string): string {
+  const slice = group.slices[0]!;
+  const { kind, name } = workloadOf(slice);
+  if (by !== "service" || !kind) return group.key;
+  return `${kind} ${slice.labels["carve.dev/namespace"] ?? "default"}/${name}`;
+}
+
 function GroupTable({
   groups,
   by,
@@ -184,7 +193,7 @@ function GroupTable({
   const costs = useMemo(() => new Map((bill.data?.items ?? []).map((item) => [item.key, item])), [bill.data]);
   const currency = bill.data?.currency ?? "";
   const columns = useMemo<Column<UsageGroup>[]>(() => {
-    const costOf = (g: UsageGroup) => costs.get(g.key) ?? costs.get(g.key.replace(/^\w+\//, ""));
+    const costOf = (g: UsageGroup) => costs.get(billKeyOf(g, by));
     return [
       {
         key: "key",

@@ -118,7 +118,7 @@ export function WhatFits({ nodes }: { nodes: Node[] }) {
               {t("The first {n} of {all} running nodes are asked.", { n: names.length, all: running.length })}
             </p>
           )}
-          <ul className="fits">
+          <ul className="fits grid">
             {answers.flatMap(({ node, answer, problem }) =>
               problem
                 ? [
