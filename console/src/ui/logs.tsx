@@ -1,11 +1,12 @@
 // Output of programs, which follows the stream of the API until the object is gone or its job has ended.
 import { useEffect, useMemo, useRef, useState } from "react";
-import { withQuery } from "../api/client";
+import { getText, withQuery } from "../api/client";
 import { useT } from "../i18n";
-import { Status } from "./basics";
+import { ErrorPanel, Status } from "./basics";
 import { Checkbox, type Option, SelectField } from "./fields";
 
 const max_lines = 5000;
+const retry_ms = 2000;
 
 interface Props {
   target: string; // The route of the logs.
@@ -19,12 +20,18 @@ export function LogView({ target, pods }: Props) {
   const [filter, setFilter] = useState("");
   const [lines, setLines] = useState<string[]>([]);
   const [state, setState] = useState<"connecting" | "following" | "ended" | "lost">("connecting");
+  const [attempt, setAttempt] = useState(0);
+  const [error, setError] = useState<unknown>(null);
   const box = useRef<HTMLPreElement>(null);
   const isAtEnd = useRef(true);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new attempt opens the stream again
   useEffect(() => {
     setLines([]);
     setState("connecting");
+    setError(null);
+    let isOpen = false;
+    let retryTimer: ReturnType<typeof setTimeout> | undefined;
     const query = Object.fromEntries(new URLSearchParams(pod));
     const source = new EventSource(
       withQuery(target, { ...query, follow: !isPrevious, previous: isPrevious, tail: 500, plain: true }),
@@ -37,7 +44,10 @@ export function LogView({ target, pods }: Props) {
       pending = [];
       setLines((old) => [...old, ...added].slice(-max_lines));
     };
-    source.onopen = () => setState("following");
+    source.onopen = () => {
+      isOpen = true;
+      setState("following");
+    };
     source.onmessage = (event: MessageEvent<string>) => {
       pending.push(event.data);
       timer ??= setTimeout(flush, 100);
@@ -46,16 +56,23 @@ export function LogView({ target, pods }: Props) {
       setState("ended");
       source.close();
     });
+    const retry = () => {
+      setState("lost");
+      retryTimer = setTimeout(() => setAttempt((n) => n + 1), retry_ms);
+    };
     source.onerror = () => {
       // Without this the browser reconnects and repeats the last lines.
-      setState("lost");
       source.close();
+      // A stream that was never open was refused: the same route without the stream gives the reason.
+      if (isOpen) retry();
+      else getText(target, { ...query, tail: 1 }).then(retry, setError);
     };
     return () => {
       clearTimeout(timer);
+      clearTimeout(retryTimer);
       source.close();
     };
-  }, [target, pod, isPrevious]);
+  }, [target, pod, isPrevious, attempt]);
 
   const shown = useMemo(
     () => (filter ? lines.filter((line) => line.toLowerCase().includes(filter.toLowerCase())) : lines),
@@ -96,6 +113,7 @@ export function LogView({ target, pods }: Props) {
                 : t("Loading…")}
         </Status>
       </div>
+      <ErrorPanel error={error} />
       <pre
         ref={box}
         className="log"
