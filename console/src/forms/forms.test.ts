@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { applicationDocument, new_application, readApplication } from "./application";
 import { checkEas, easDocument, easText, new_eas, readEas } from "./eas";
@@ -20,6 +21,11 @@ describe("PAI-EAS form", () => {
     expect(easText(form)).toBe(
       '{\n  "metadata": {\n    "name": "demo_eas",\n    "instance": 2,\n    "gpu_memory": 20,\n    "gpu_core_percentage": 5\n  },\n  "containers": [\n    {\n      "command": "serve",\n      "port": 8000\n    }\n  ]\n}',
     );
+  });
+  it("writes examples/eas.json byte for byte", () => {
+    const example = readFileSync(new URL("../../../examples/eas.json", import.meta.url), "utf8").trimEnd();
+    const read = readEas(example)!;
+    expect(easText({ ...read.form, resourceType: "eas" })).toBe(example);
   });
   it("reads what it writes", () => {
     const read = readEas(easText(form));

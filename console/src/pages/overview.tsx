@@ -93,11 +93,7 @@ function DeviceTable({ devices, slices }: { devices: MapDevice[]; slices: NodeSl
       {
         key: "device",
         header: t("Device"),
-        cell: (d) => (
-          <>
-            <Link href={`/nodes/${encodeURIComponent(d.node)}`}>{d.node}</Link> · {d.index}
-          </>
-        ),
+        cell: (d) => <Link href={`/nodes/${encodeURIComponent(d.node)}`}>{`${d.node} · ${d.index}`}</Link>,
         sortBy: (d) => `${d.node} ${d.index}`,
         text: (d) => `${d.node} ${d.name} ${d.uuid}`,
       },

@@ -20,6 +20,8 @@ it("formats bytes as the command line does", () => {
     [4 * 10 ** 9, "3814.7 MiB"],
     [2415919104, "2304 MiB"],
     [3 * 2 ** 20 + 1, "3.0 MiB"],
+    [1.25 * 2 ** 20, "1.2 MiB"],
+    [1.75 * 2 ** 20, "1.8 MiB"],
   ];
   for (const [count, text] of rows) expect(bytes(count), String(count)).toBe(text);
 });

@@ -80,6 +80,8 @@ const Row = memo(function Row<T>({
   select: (id: string) => void;
 }) => ReactNode;
 
+const collator = new Intl.Collator("en", { numeric: true });
+
 export function sorted<T>(rows: T[], column: Column<T> | undefined, isDescending: boolean): T[] {
   const by = column?.sortBy;
   if (!by) return rows;
@@ -91,7 +93,7 @@ export function sorted<T>(rows: T[], column: Column<T> | undefined, isDescending
         sign *
         (typeof a.key === "number" && typeof b.key === "number"
           ? a.key - b.key
-          : String(a.key).localeCompare(String(b.key), "en", { numeric: true })),
+          : collator.compare(String(a.key), String(b.key))),
     )
     .map(({ row }) => row);
 }
