@@ -96,7 +96,7 @@ function drawDevice(
   context.fillStyle = device.problem ? colour.bad : colour.muted;
   context.textAlign = "right";
   context.fillText(
-    device.problem || `${device.name}, ${bytes(device.freeBytes)} free`,
+    device.problem || `${device.name.replace(/^NVIDIA /, "")}, ${bytes(device.freeBytes)} free`,
     x + width,
     y + 12,
     width * 0.58,

@@ -23,6 +23,7 @@ import {
 import { ResizeDialog } from "./resize";
 
 const Chart = lazy(() => import("../ui/chart"));
+const memory_steps = Array.from({ length: 20 }, (_, i) => 2 ** (22 + i)); // 4 MiB to 2 TiB
 const max_samples = 1800; // An hour of polls.
 
 interface Sample {
@@ -123,6 +124,7 @@ function Charts({ slice, updatedAt }: { slice: Slice; updatedAt: number }) {
         <Suspense fallback={<div className="chart" />}>
           <Chart
             label={t("Memory over time")}
+            steps={memory_steps}
             series={memorySeries}
             data={memory}
             format={(v) => (v % 2 ** 20 === 0 ? bytes(v) : `${(v / 2 ** 30).toFixed(1)} GiB`)}

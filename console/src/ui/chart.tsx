@@ -17,12 +17,13 @@ interface Props {
   data: (number | null)[][];
   format: (value: number) => string;
   max?: number;
+  steps?: number[]; // Of the vertical axis, ascending; decimal steps without it.
 }
 
 const height = 200;
 const min_span_seconds = 60;
 
-export default function Chart({ label, series, data, format, max }: Props) {
+export default function Chart({ label, series, data, format, max, steps }: Props) {
   const t = useT();
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -52,8 +53,17 @@ export default function Chart({ label, series, data, format, max }: Props) {
           y: { range: (_, __, top) => [0, max ?? Math.max(top * 1.1, 1)] },
         },
         axes: [
-          { ...axis, values: (_, times) => times.map((v) => new Date(v * 1000).toTimeString().slice(0, 8)) },
-          { ...axis, size: 76, values: (_, values) => values.map((v) => latest.current.format(v)) },
+          {
+            ...axis,
+            size: 28,
+            values: (_, times) => times.map((v) => new Date(v * 1000).toTimeString().slice(0, 8)),
+          },
+          {
+            ...axis,
+            size: 76,
+            ...(steps ? { incrs: steps } : {}),
+            values: (_, values) => values.map((v) => latest.current.format(v)),
+          },
         ],
         series: [
           { label: t("Time"), value: (_, v) => (v === null ? "-" : new Date(v * 1000).toLocaleTimeString()) },
