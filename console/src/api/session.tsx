@@ -1,0 +1,62 @@
+// The caller's session: who is signed in, with which role, and what this role may do.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect } from "react";
+import { ApiError, call, get, whenUnauthenticated } from "./client";
+
+export type Role = "viewer" | "user" | "operator";
+export interface Session {
+  name: string; // Of the token or of the one-time code.
+  role: Role;
+  account: string;
+  expiresAt: string;
+}
+
+const SessionContext = createContext<Session | null>(null);
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("a page is shown without a session");
+  return session;
+}
+
+// Whether the role may change its own objects, and whether it may change all of them.
+export function useRights() {
+  const { role, account } = useSession();
+  const mayOperate = role === "operator";
+  return {
+    mayChange: role !== "viewer",
+    mayOperate,
+    mayChangeOf: (owner: string) => mayOperate || (role === "user" && owner === account),
+  };
+}
+
+export const signIn = (secret: { code: string } | { token: string }) =>
+  call<Session>("POST", "/v1/session", { body: secret }).then((reply) => reply.value);
+
+export function SessionProvider({
+  children,
+  signedOut,
+  unavailable,
+}: {
+  children: ReactNode;
+  signedOut: (problem?: string) => ReactNode;
+  unavailable: ReactNode; // Shown while the controller does not respond.
+}) {
+  const client = useQueryClient();
+  const session = useQuery({
+    queryKey: ["session"],
+    queryFn: () => get<Session>("/v1/session"),
+    retry: (_, error) => !(error instanceof ApiError && error.problem.status === 401),
+    retryDelay: 1000,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  useEffect(() => whenUnauthenticated(() => client.setQueryData(["session"], null)), [client]);
+  if (session.isPending) return session.failureCount > 0 ? unavailable : null;
+  if (!session.data) return signedOut(session.error?.message);
+  return <SessionContext.Provider value={session.data}>{children}</SessionContext.Provider>;
+}
+
+export async function signOut() {
+  await call("DELETE", "/v1/session").catch(() => {});
+  location.assign("/login");
+}
