@@ -1,23 +1,16 @@
-// Builds the console. `vite` and `vite preview` put the development gateway in front of it, which the
-// environment variables CARVE_CONTROLLER and CARVE_CONTROLLER_TCP configure (dev/gateway.ts).
+// Builds the console. `vite` and `vite preview` forward the API to a controller, whose TCP address is in
+// CARVE_CONTROLLER_TCP. The controller accepts its own origin only, so the proxy names it.
 import react from "@vitejs/plugin-react";
-import { defineConfig, type Plugin } from "vite";
-import { gatewayFromEnvironment } from "./dev/gateway.ts";
+import { defineConfig } from "vite";
 
-function gateway(): Plugin {
-  return {
-    name: "carve-gateway",
-    async configureServer(server) {
-      server.middlewares.use(await gatewayFromEnvironment());
-    },
-    async configurePreviewServer(server) {
-      server.middlewares.use(await gatewayFromEnvironment());
-    },
-  };
-}
+const target = `http://${process.env.CARVE_CONTROLLER_TCP ?? "127.0.0.1:8470"}`;
+const forwarded = { target, changeOrigin: true, headers: { origin: target } };
+const proxy = { "/v1": forwarded, "/openapi.json": forwarded, "/metrics": forwarded };
 
 export default defineConfig({
-  plugins: process.env.VITEST ? [] : [react(), gateway()],
+  plugins: process.env.VITEST ? [] : [react()],
+  server: { proxy },
+  preview: { proxy },
   build: {
     target: "es2022",
     modulePreload: { polyfill: false },

@@ -20,7 +20,11 @@ it("signs in with the code of the address, and removes it from the address", asy
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   expect(page.url()).toBe(`${stack.url}/`);
   const [cookie] = await context.cookies();
-  expect(cookie).toMatchObject({ name: "carve_session", httpOnly: true, sameSite: "Strict" });
+  expect(cookie).toMatchObject({
+    name: `carve_session_${new URL(stack.url).port}`,
+    httpOnly: true,
+    sameSite: "Strict",
+  });
   expect(await page.evaluate(() => document.cookie)).toBe("");
   expect(errors).toEqual([]);
   await page.getByRole("button", { name: "Sign out" }).click();
@@ -29,11 +33,28 @@ it("signs in with the code of the address, and removes it from the address", asy
   await context.close();
 });
 
+it("keeps the session in a new tab and after a reload, and none for the cookie alone", async () => {
+  const { context, page } = await signIn(browser, stack);
+  expect((await context.request.get(`${stack.url}/v1/nodes`)).status()).toBe(401);
+  const other = await context.newPage();
+  await other.goto(`${stack.url}/nodes`);
+  await other.getByRole("heading", { name: "Nodes" }).waitFor();
+  await page.close();
+  await other.reload();
+  await other.getByRole("heading", { name: "Nodes" }).waitFor();
+  await other.close();
+  // No tab has the key any more.
+  const last = await context.newPage();
+  await last.goto(`${stack.url}/nodes`);
+  await last.getByRole("heading", { name: "Sign in" }).waitFor();
+  await context.close();
+});
+
 it("explains a wrong code, and accepts a token", async () => {
   const context = await browser.newContext();
   const page = await context.newPage();
   await page.goto(`${stack.url}/login?code=wrong`);
-  await page.getByRole("alert").getByText("the code is not valid").waitFor();
+  await page.getByRole("alert").getByText("the code is unknown").waitFor();
   const token = stack.carve("token", "create", "mine", "--role", "viewer").trim();
   await page.getByLabel("One-time code or token").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -64,8 +85,11 @@ it("disables for a viewer what the controller would refuse", async () => {
     expect(await page.getByRole("button", { name, exact: true }).isDisabled(), name).toBe(true);
   await page.goto(`${stack.url}/tokens`);
   await page.getByText("Only operators see tokens").waitFor();
-  const refused = await context.request.post(`${stack.url}/v1/services/seen/stop`, { data: {} });
-  expect(refused.status()).toBe(403);
+  const refused = await page.evaluate(async () => {
+    const headers = { "Carve-Page-Key": sessionStorage.getItem("carve-page-key") ?? "" };
+    return (await fetch("/v1/services/seen/stop", { method: "POST", body: "{}", headers })).status;
+  });
+  expect(refused).toBe(403);
   await context.close();
 });
 

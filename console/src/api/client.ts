@@ -1,4 +1,5 @@
 // Calls the controller's API. Every failure is an ApiError with a Problem, also if there was no response.
+import { pageKey } from "./page-key";
 import type { Problem } from "./types";
 
 export class ApiError extends Error {
@@ -81,6 +82,8 @@ export function whenUnauthenticated(handler: () => void) {
 
 async function send(method: string, target: string, options: CallOptions): Promise<Response> {
   const headers: Record<string, string> = { Accept: options.accept ?? "application/json" };
+  const key = pageKey();
+  if (key) headers["Carve-Page-Key"] = key;
   if (options.body !== undefined)
     headers["Content-Type"] =
       typeof options.body === "string" ? (options.contentType ?? "text/plain") : "application/json";
@@ -105,6 +108,12 @@ async function send(method: string, target: string, options: CallOptions): Promi
   const problem = await readProblem(response);
   if (response.status === 401 && !target.startsWith("/v1/session")) onUnauthenticated();
   throw new ApiError(problem);
+}
+
+// Opens a stream of server-sent events, which api/events.ts reads.
+export async function openStream(target: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  const response = await send("GET", target, { accept: "text/event-stream", signal });
+  return response.body!;
 }
 
 export async function call<T>(method: string, target: string, options: CallOptions = {}): Promise<Reply<T>> {

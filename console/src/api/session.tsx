@@ -1,14 +1,16 @@
 // The caller's session: who is signed in, with which role, and what this role may do.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect } from "react";
-import { ApiError, call, get, whenUnauthenticated } from "./client";
+import { ApiError, call, get, post, whenUnauthenticated } from "./client";
+import { findPageKey, keepPageKey } from "./page-key";
 
 export type Role = "viewer" | "user" | "operator";
+// GET /v1/session.
 export interface Session {
-  name: string; // Of the token or of the one-time code.
+  name: string; // As GET /v1/tokens lists it.
   role: Role;
   account: string;
-  expiresAt: string;
+  expires_ns: number;
 }
 
 const SessionContext = createContext<Session | null>(null);
@@ -30,8 +32,16 @@ export function useRights() {
   };
 }
 
-export const signIn = (secret: { code: string } | { token: string }) =>
-  call<Session>("POST", "/v1/session", { body: secret }).then((reply) => reply.value);
+export async function signIn(secret: { code: string } | { token: string }): Promise<Session> {
+  const { page_key, ...session } = await post<Session & { page_key: string }>("/v1/session", secret);
+  keepPageKey(page_key);
+  return session;
+}
+
+async function readSession(): Promise<Session> {
+  await findPageKey();
+  return get<Session>("/v1/session");
+}
 
 export function SessionProvider({
   children,
@@ -45,7 +55,7 @@ export function SessionProvider({
   const client = useQueryClient();
   const session = useQuery({
     queryKey: ["session"],
-    queryFn: () => get<Session>("/v1/session"),
+    queryFn: readSession,
     retry: (_, error) => !(error instanceof ApiError && error.problem.status === 401),
     retryDelay: 1000,
     staleTime: Number.POSITIVE_INFINITY,
@@ -58,5 +68,6 @@ export function SessionProvider({
 
 export async function signOut() {
   await call("DELETE", "/v1/session").catch(() => {});
+  keepPageKey("");
   location.assign("/login");
 }

@@ -1,6 +1,6 @@
 // One event stream of all objects. It is resumed after the last change that arrived; if the controller has
 // forgotten that change (410), the stream starts again with every object.
-import { get } from "../api/client";
+import { readEvents, type StreamEvent } from "../api/events";
 import { type Kind, kinds, type Objects } from "../api/types";
 
 export type ConnectionState = "connecting" | "live" | "lost";
@@ -41,12 +41,11 @@ export interface WatchListener {
 // Starts the stream; the returned function ends it.
 export function startWatch(listener: WatchListener): () => void {
   let version = "";
-  let source: EventSource | null = null;
+  let close = () => {};
   let timer: ReturnType<typeof setTimeout> | undefined;
   let flushTimer: ReturnType<typeof setTimeout> | undefined;
   let pending: Change[] = [];
   let readsList = true;
-  let ended = false;
 
   const flush = (isWholeList: boolean) => {
     clearTimeout(flushTimer);
@@ -56,57 +55,39 @@ export function startWatch(listener: WatchListener): () => void {
     if (changes.length || isWholeList) listener.changed((maps) => applyChanges(maps, changes, isWholeList));
   };
 
-  const receive = (type: Change["type"]) => (event: MessageEvent<string>) => {
-    if (event.lastEventId) version = event.lastEventId;
-    pending.push({ type, object: JSON.parse(event.data) as AnyObject });
-    if (!readsList && flushTimer === undefined) flushTimer = setTimeout(() => flush(false), flush_ms);
-  };
-
-  const reconnect = async () => {
-    source?.close();
-    source = null;
-    if (ended) return;
-    listener.state("lost");
-    // If the controller responds although the stream was refused, the version is no longer known.
-    const responds = await get("/v1/version").then(
-      () => true,
-      () => false,
-    );
-    if (responds) version = "";
-    timer = setTimeout(open, responds ? 0 : retry_ms);
+  const receive = ({ type, id, data }: StreamEvent) => {
+    if (id) version = id;
+    if (type === "bookmark") {
+      if (readsList) flush(true);
+      readsList = false;
+    } else if (type === "added" || type === "modified" || type === "deleted") {
+      pending.push({ type, object: JSON.parse(data) as AnyObject });
+      if (!readsList && flushTimer === undefined) flushTimer = setTimeout(() => flush(false), flush_ms);
+    }
   };
 
   const open = () => {
-    if (ended) return;
     pending = [];
     readsList = version === "";
-    source = new EventSource(version ? `/v1/watch?resourceVersion=${version}` : "/v1/watch");
-    source.onopen = () => listener.state("live");
-    source.addEventListener("added", receive("added"));
-    source.addEventListener("modified", receive("modified"));
-    source.addEventListener("deleted", receive("deleted"));
-    source.addEventListener("bookmark", (event) => {
-      if (event.lastEventId) version = event.lastEventId;
-      if (readsList) flush(true);
-      readsList = false;
-    });
-    source.onerror = () => {
-      flush(false);
-      // A stream that was open is resumed; one that was refused may be too old.
-      if (source?.readyState === EventSource.CLOSED || readsList) void reconnect();
-      else {
-        source?.close();
+    close = readEvents(version ? `/v1/watch?resourceVersion=${version}` : "/v1/watch", {
+      opened: () => listener.state("live"),
+      received: receive,
+      ended: (refusal) => {
+        // The changes that have arrived count, but not a part of the list of all objects.
+        if (readsList) pending = [];
+        flush(false);
         listener.state("lost");
+        // A refused version is no longer known: the stream starts again with every object.
+        if (refusal || readsList) version = "";
         timer = setTimeout(open, retry_ms);
-      }
-    };
+      },
+    });
   };
 
   open();
   return () => {
-    ended = true;
     clearTimeout(timer);
     clearTimeout(flushTimer);
-    source?.close();
+    close();
   };
 }

@@ -181,7 +181,7 @@ export function TokensPage() {
             [t("Name"), session.name],
             [t("Role"), t(session.role)],
             [t("Account"), session.account],
-            [t("Ends at"), clock(session.expiresAt)],
+            [t("Ends at"), clock(new Date(session.expires_ns / 1e6).toISOString())],
           ]}
         />
       </Panel>

@@ -1,6 +1,7 @@
 // Output of programs, which follows the stream of the API until the object is gone or its job has ended.
 import { useEffect, useMemo, useRef, useState } from "react";
-import { getText, withQuery } from "../api/client";
+import { ApiError, withQuery } from "../api/client";
+import { readEvents } from "../api/events";
 import { useT } from "../i18n";
 import { ErrorPanel, Status } from "./basics";
 import { Checkbox, type Option, SelectField } from "./fields";
@@ -30,12 +31,8 @@ export function LogView({ target, pods }: Props) {
     setLines([]);
     setState("connecting");
     setError(null);
-    let isOpen = false;
+    let hasEnded = false;
     let retryTimer: ReturnType<typeof setTimeout> | undefined;
-    const query = Object.fromEntries(new URLSearchParams(pod));
-    const source = new EventSource(
-      withQuery(target, { ...query, follow: !isPrevious, previous: isPrevious, tail: 500, plain: true }),
-    );
     let pending: string[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const flush = () => {
@@ -44,33 +41,32 @@ export function LogView({ target, pods }: Props) {
       pending = [];
       setLines((old) => [...old, ...added].slice(-max_lines));
     };
-    source.onopen = () => {
-      isOpen = true;
-      setState("following");
-    };
-    source.onmessage = (event: MessageEvent<string>) => {
-      pending.push(event.data);
-      timer ??= setTimeout(flush, 100);
-    };
-    source.addEventListener("end", () => {
-      setState("ended");
-      source.close();
-    });
-    const retry = () => {
-      setState("lost");
-      retryTimer = setTimeout(() => setAttempt((n) => n + 1), retry_ms);
-    };
-    source.onerror = () => {
-      // Without this the browser reconnects and repeats the last lines.
-      source.close();
-      // A stream that was never open was refused: the same route without the stream gives the reason.
-      if (isOpen) retry();
-      else getText(target, { ...query, tail: 1 }).then(retry, setError);
-    };
+    const query = Object.fromEntries(new URLSearchParams(pod));
+    const close = readEvents(
+      withQuery(target, { ...query, follow: !isPrevious, previous: isPrevious, tail: 500, plain: true }),
+      {
+        opened: () => setState("following"),
+        received: ({ type, data }) => {
+          if (type === "end") {
+            hasEnded = true;
+            setState("ended");
+          } else {
+            pending.push(data);
+            timer ??= setTimeout(flush, 100);
+          }
+        },
+        ended: (refusal) => {
+          if (hasEnded) return;
+          setState("lost");
+          if (refusal) setError(new ApiError(refusal));
+          else retryTimer = setTimeout(() => setAttempt((n) => n + 1), retry_ms);
+        },
+      },
+    );
     return () => {
       clearTimeout(timer);
       clearTimeout(retryTimer);
-      source.close();
+      close();
     };
   }, [target, pod, isPrevious, attempt]);
 

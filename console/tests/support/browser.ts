@@ -7,7 +7,7 @@ import {
   chromium,
   type Page,
 } from "playwright-core";
-import type { Stack } from "./stack.ts";
+import type { Role, Stack } from "./stack.ts";
 
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export const launch = (): Promise<Browser> =>
@@ -26,7 +26,7 @@ export interface Session {
 export async function signIn(
   browser: Browser,
   stack: Stack,
-  role: keyof Stack["codes"] = "operator",
+  role: Role = "operator",
   options: BrowserContextOptions = {},
 ): Promise<Session> {
   const context = await browser.newContext({
@@ -42,7 +42,13 @@ export async function signIn(
     if (message.type() === "error" && !expected_errors.test(message.text())) errors.push(message.text());
   });
   page.on("pageerror", (error) => errors.push(error.message));
-  await page.goto(`${stack.url}/login?code=${stack.codes[role]}`);
+  const secret = stack.secretOf(role);
+  if ("code" in secret) await page.goto(`${stack.url}/login?code=${secret.code}`);
+  else {
+    await page.goto(`${stack.url}/login`);
+    await page.getByLabel(/One-time code or token|一次性验证码或令牌/).fill(secret.token);
+    await page.locator("form button[type=submit]").click();
+  }
   await page.locator("nav").first().waitFor({ state: "attached" });
   return { context, page, errors };
 }

@@ -1,25 +1,16 @@
-// A real agent on simulated devices, a real controller, and a server that serves the built console as the
-// controller will: static files with the security headers, and the development gateway for /v1.
+// A real agent on simulated devices, and a real controller that serves the built console.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { createReadStream, existsSync, mkdtempSync, openSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, extname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { makeGateway, security_headers } from "../../dev/gateway.ts";
 
 const console_folder = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const build = resolve(process.env.CARVE_BUILD ?? join(console_folder, "../build"));
 const dist = join(console_folder, "dist");
 const wait_ms = 20_000;
-
-const types: Record<string, string> = {
-  ".html": "text/html; charset=utf-8",
-  ".js": "text/javascript",
-  ".css": "text/css",
-  ".svg": "image/svg+xml",
-};
 
 export async function until<T>(
   what: string,
@@ -73,16 +64,17 @@ export function ask(
   });
 }
 
+export type Role = "operator" | "user" | "viewer";
+
 export class Stack {
   readonly folder = mkdtempSync(join(tmpdir(), "carve-console-"));
   readonly agentSocket = join(this.folder, "a.sock");
   readonly controllerSocket = join(this.folder, "c.sock");
-  readonly codes = { operator: "code-operator", user: "code-user", viewer: "code-viewer" };
   url = "";
   private tcp = "";
+  private secrets = new Map<Role, string>();
   private agent: ChildProcess | null = null;
   private controller: ChildProcess | null = null;
-  private server: http.Server | null = null;
 
   private start(program: string, args: string[]): ChildProcess {
     const path = join(build, "bin", program);
@@ -104,23 +96,16 @@ export class Stack {
     ]);
     await until("the agent", async () => (await ask(this.agentSocket, "/v1/version")).status === 200);
     await this.startController();
-    const gateway = await makeGateway({ socket: this.controllerSocket, tcp: this.tcp, codes: this.codes });
-    this.server = http.createServer((request, response) =>
-      gateway(request, response, () => {
-        const path = new URL(request.url ?? "/", "http://x").pathname;
-        const file = join(dist, path);
-        const isFile = file.startsWith(dist) && existsSync(file) && statSync(file).isFile();
-        const served = isFile ? file : join(dist, "index.html");
-        response.writeHead(200, {
-          ...security_headers,
-          "Content-Type": types[extname(served)] ?? "application/octet-stream",
-        });
-        createReadStream(served).pipe(response);
-      }),
-    );
-    const port = await freePort();
-    await new Promise<void>((done) => this.server!.listen(port, "127.0.0.1", done));
-    this.url = `http://127.0.0.1:${port}`;
+    this.url = `http://${this.tcp}`;
+  }
+
+  // Returns a secret that signs in with the role: an operator's is a one-time code.
+  secretOf(role: Role): { code: string } | { token: string } {
+    if (role === "operator") return { code: this.carve("console", "--print").trim().split("code=")[1]! };
+    const token =
+      this.secrets.get(role) ?? this.carve("token", "create", `tests-${role}`, "--role", role).trim();
+    this.secrets.set(role, token);
+    return { token };
   }
 
   async startController() {
@@ -133,6 +118,8 @@ export class Stack {
       this.controllerSocket,
       "--listen",
       this.tcp,
+      "--console",
+      dist,
     ]);
     await until(
       "the controller",
@@ -169,8 +156,6 @@ export class Stack {
     await until("the end of the programs", async () => (await this.agentSlices()).length === 0).catch(
       () => {},
     );
-    this.server?.closeAllConnections();
-    this.server?.close();
     for (const process of [this.controller, this.agent]) {
       if (!process) continue;
       const ended = new Promise((done) => process.once("exit", done));
