@@ -1,6 +1,7 @@
 // One event stream of all objects. It is resumed after the last change that arrived; if the controller has
 // forgotten that change (410), the stream starts again with every object.
 import { get } from "../api/client";
+import { empty_status } from "../api/defaults";
 import { type Kind, kinds, type Objects } from "../api/types";
 
 export type ConnectionState = "connecting" | "live" | "lost";
@@ -12,6 +13,23 @@ export const keyOf = (object: AnyObject) => `${object.metadata.namespace}/${obje
 export type ObjectMaps = { [K in Kind]: ReadonlyMap<string, Objects[K]> };
 export const noObjects = () =>
   Object.fromEntries(kinds.map((kind) => [kind, new Map()])) as unknown as ObjectMaps;
+
+// Returns the value with the fields of `empty` that it lacks.
+function filled(empty: object, value: object | undefined): object {
+  const out: Record<string, unknown> = { ...value };
+  for (const [key, field] of Object.entries(empty)) {
+    const present = out[key];
+    if (present === undefined) out[key] = field;
+    else if (typeof field === "object" && !Array.isArray(field))
+      out[key] = filled(field as object, present as object);
+  }
+  return out;
+}
+
+// Returns the object with a whole status: a new object is streamed before its status is written.
+export function withStatus<T extends { kind: string; status?: object }>(object: T): T & { status: object } {
+  return { ...object, status: filled(empty_status[object.kind] ?? {}, object.status) };
+}
 
 export type Change = { type: "added" | "modified" | "deleted"; object: AnyObject };
 
@@ -58,7 +76,7 @@ export function startWatch(listener: WatchListener): () => void {
 
   const receive = (type: Change["type"]) => (event: MessageEvent<string>) => {
     if (event.lastEventId) version = event.lastEventId;
-    pending.push({ type, object: JSON.parse(event.data) as AnyObject });
+    pending.push({ type, object: withStatus(JSON.parse(event.data) as AnyObject) as AnyObject });
     if (!readsList && flushTimer === undefined) flushTimer = setTimeout(() => flush(false), flush_ms);
   };
 

@@ -158,7 +158,7 @@ export function Status({
   return (
     <span className={`status ${tone}`}>
       <i aria-hidden="true" />
-      {children ?? state}
+      {children ?? (state || "-")}
     </span>
   );
 }
