@@ -1,4 +1,4 @@
-// Stands in for the part of the controller that serves the console, until the controller does so itself: it
+// Replaces the part of the controller that serves the console, until the controller does so itself: it
 // signs callers in with a one-time code or a token, keeps sessions in cookies, and forwards /v1, /openapi.json
 // and /metrics with the session's token. It is for development and tests only: README.md describes the
 // interface that the controller implements.

@@ -1,4 +1,4 @@
-// What operators and owners do to nodes, queues, budgets, tokens and revisions, each with its effect.
+// Changes of nodes, queues, budgets, tokens and revisions, each with its effect.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
@@ -280,7 +280,7 @@ it("creates a token, shows it once, and deletes it", async () => {
   await dialog.getByLabel("Account").fill("root");
   await dialog.getByRole("button", { name: "Create token" }).click();
   await dialog.getByText("only root may create tokens whose programs run as root").waitFor();
-  await dialog.getByLabel("Account").fill("nobody");
+  await dialog.getByLabel("Account").fill("daemon");
   await dialog.getByRole("button", { name: "Create token" }).click();
   expect(await dialog.locator("pre").innerText()).toMatch(/^carve_/);
   await dialog.getByRole("button", { name: "Done" }).click();

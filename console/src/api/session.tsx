@@ -5,7 +5,7 @@ import { ApiError, call, get, whenUnauthenticated } from "./client";
 
 export type Role = "viewer" | "user" | "operator";
 export interface Session {
-  name: string; // Of the token or of the one-time code.
+  name: string; // The name of the token or of the session.
   role: Role;
   account: string;
   expiresAt: string;
