@@ -23,54 +23,49 @@ const client = new QueryClient({
   },
 });
 
-type Module = Record<string, ComponentType>;
-const page = (load: () => Promise<unknown>, name: string) =>
-  lazy(async () => ({ default: ((await load()) as Module)[name]! }));
-
-const services = () => import("./pages/services");
-const nodes = () => import("./pages/nodes");
-const slices = () => import("./pages/slices");
-const jobs = () => import("./pages/jobs");
+// A page that is loaded when it is opened.
+const page = (load: () => Promise<ComponentType>) => lazy(async () => ({ default: await load() }));
 
 const routes: [string, ComponentType][] = [
   ["/", Overview],
-  ["/services", page(services, "ServicesPage")],
-  ["/services/new", page(() => import("./pages/eas-form"), "EasFormPage")],
-  ["/services/:name/edit", page(() => import("./pages/eas-form"), "EasFormPage")],
-  ["/services/:name", page(services, "ServicePage")],
-  ["/services/:name/:tab", page(services, "ServicePage")],
-  ["/applications", page(services, "ApplicationsPage")],
-  ["/applications/new", page(() => import("./pages/application-form"), "ApplicationFormPage")],
-  ["/applications/:name/edit", page(() => import("./pages/application-form"), "ApplicationFormPage")],
-  ["/applications/:name", page(services, "ApplicationPage")],
-  ["/applications/:name/:tab", page(services, "ApplicationPage")],
-  ["/nodes", page(nodes, "NodesPage")],
-  ["/nodes/:name", page(nodes, "NodePage")],
-  ["/pools", page(() => import("./pages/pools"), "PoolsPage")],
-  ["/pools/new", page(() => import("./pages/pool-form"), "PoolFormPage")],
-  ["/pools/:name/edit", page(() => import("./pages/pool-form"), "PoolFormPage")],
-  ["/pools/:name", page(() => import("./pages/pools"), "PoolPage")],
-  ["/slices", page(slices, "SlicesPage")],
-  ["/slices/:node/:name", page(() => import("./pages/slice"), "SlicePage")],
-  ["/queues", page(() => import("./pages/queues"), "QueuesPage")],
-  ["/queues/new", page(() => import("./pages/queues"), "QueueFormPage")],
-  ["/queues/:name", page(() => import("./pages/queues"), "QueuePage")],
-  ["/jobs", page(jobs, "JobsPage")],
-  ["/jobs/new", page(() => import("./pages/job-form"), "JobFormPage")],
-  ["/jobs/:name", page(jobs, "JobPage")],
-  ["/jobs/:name/:tab", page(jobs, "JobPage")],
-  ["/rayclusters", page(() => import("./pages/rayclusters"), "RayClustersPage")],
-  ["/rayclusters/new", page(() => import("./pages/raycluster-form"), "RayClusterFormPage")],
-  ["/rayclusters/:name", page(() => import("./pages/rayclusters"), "RayClusterPage")],
-  ["/rayclusters/:name/:tab", page(() => import("./pages/rayclusters"), "RayClusterPage")],
-  ["/invoices", page(() => import("./pages/invoices"), "InvoicesPage")],
-  ["/events", page(() => import("./pages/events"), "EventsPage")],
-  ["/tokens", page(() => import("./pages/tokens"), "TokensPage")],
+  ["/services", page(async () => (await import("./pages/services")).ServicesPage)],
+  ["/services/new", page(async () => (await import("./pages/eas-form")).EasFormPage)],
+  ["/services/:name/edit", page(async () => (await import("./pages/eas-form")).EasFormPage)],
+  ["/services/:name/:tab?", page(async () => (await import("./pages/service")).ServicePage)],
+  ["/applications", page(async () => (await import("./pages/services")).ApplicationsPage)],
+  ["/applications/new", page(async () => (await import("./pages/application-form")).ApplicationFormPage)],
+  [
+    "/applications/:name/edit",
+    page(async () => (await import("./pages/application-form")).ApplicationFormPage),
+  ],
+  ["/applications/:name/:tab?", page(async () => (await import("./pages/service")).ApplicationPage)],
+  ["/nodes", page(async () => (await import("./pages/nodes")).NodesPage)],
+  ["/nodes/:name", page(async () => (await import("./pages/nodes")).NodePage)],
+  ["/pools", page(async () => (await import("./pages/pools")).PoolsPage)],
+  ["/pools/new", page(async () => (await import("./pages/pool-form")).PoolFormPage)],
+  ["/pools/:name/edit", page(async () => (await import("./pages/pool-form")).PoolFormPage)],
+  ["/pools/:name", page(async () => (await import("./pages/pools")).PoolPage)],
+  ["/slices", page(async () => (await import("./pages/slices")).SlicesPage)],
+  ["/slices/:node/:name", page(async () => (await import("./pages/slice")).SlicePage)],
+  ["/queues", page(async () => (await import("./pages/queues")).QueuesPage)],
+  ["/queues/new", page(async () => (await import("./pages/queues")).QueueFormPage)],
+  ["/queues/:name", page(async () => (await import("./pages/queues")).QueuePage)],
+  ["/jobs", page(async () => (await import("./pages/jobs")).JobsPage)],
+  ["/jobs/new", page(async () => (await import("./pages/job-form")).JobFormPage)],
+  ["/jobs/:name/:tab?", page(async () => (await import("./pages/jobs")).JobPage)],
+  ["/rayclusters", page(async () => (await import("./pages/rayclusters")).RayClustersPage)],
+  ["/rayclusters/new", page(async () => (await import("./pages/raycluster-form")).RayClusterFormPage)],
+  ["/rayclusters/:name/:tab?", page(async () => (await import("./pages/rayclusters")).RayClusterPage)],
+  ["/invoices", page(async () => (await import("./pages/invoices")).InvoicesPage)],
+  ["/events", page(async () => (await import("./pages/events")).EventsPage)],
+  ["/tokens", page(async () => (await import("./pages/tokens")).TokensPage)],
 ];
 
-// Moves the focus to the new page's heading, so that keyboard and screen reader continue there.
+// Moves the focus to the new page's heading, so that keyboard and screen reader continue there. A tab of the
+// same page keeps the focus.
 function FocusOnNavigation() {
-  const [location] = useLocation();
+  const [path] = useLocation();
+  const location = path.split("/").slice(0, 3).join("/");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the effect is for a change of the location
   useEffect(() => {
     scrollTo(0, 0);

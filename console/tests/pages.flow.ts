@@ -214,7 +214,7 @@ it("does not move content when values change", async () => {
     await page.locator("h1").waitFor();
     await until("the page's content", async () => (await page.locator(".loading").count()) === 0);
     await until("quiet network", async () => page.evaluate(() => document.readyState === "complete"));
-    await page.waitForTimeout(1500); // What follows are updates of a page that has loaded.
+    await page.waitForTimeout(1500); // The following changes are updates of a page that has loaded.
     const shift = await page.evaluate(
       () =>
         new Promise<number>((done) => {

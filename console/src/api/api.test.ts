@@ -34,7 +34,7 @@ it("encodes names in paths and leaves empty parameters out", () => {
 });
 
 it("reads several warnings from one header", () => {
-  expect(warningTexts('299 - "a, b", 299 - "he said \\"c\\""')).toEqual(["a, b", 'he said "c"']);
+  expect(warningTexts('299 - "a, b", 299 - "a \\"c\\""')).toEqual(["a, b", 'a "c"']);
   expect(warningTexts(null)).toEqual([]);
 });
 

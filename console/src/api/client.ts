@@ -17,7 +17,7 @@ export interface Reply<T> {
 export interface CallOptions {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown; // Sent as JSON, a string as it is.
-  contentType?: string; // Of a string; text/plain without it.
+  contentType?: string; // The type of a string; text/plain without it.
   ifMatch?: string;
   signal?: AbortSignal;
   accept?: string;

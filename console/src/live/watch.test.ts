@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Service } from "../api/types";
-import { applyChanges, type Change, noObjects } from "./watch";
+import { applyChanges, type Change, noObjects, withStatus } from "./watch";
 
 const service = (name: string, replicas = 1) =>
   ({ kind: "Service", metadata: { name, namespace: "default" }, spec: { replicas } }) as unknown as Service;
@@ -35,4 +35,21 @@ it("drops objects that are missing from a whole list, which the stream reports a
 it("ignores kinds that it does not know", () => {
   const object = { kind: "Gadget", metadata: { name: "x", namespace: "default" } } as unknown as Service;
   expect(applyChanges(noObjects(), [change("added", object)], false)).toEqual(noObjects());
+});
+it("completes the status of an object that has none yet", () => {
+  const pool = { kind: "Pool", metadata: { name: "a" }, status: { nodes: 2 } };
+  expect(withStatus(pool).status).toEqual({
+    nodes: 2,
+    gpus: 0,
+    runningGpuNodes: 0,
+    drift: [],
+    slicing: { available: false, checks: [], failed: "", easProblem: "" },
+  });
+  expect(withStatus({ kind: "Service" }).status).toMatchObject({
+    phase: expect.any(String),
+    conditions: [],
+    replicaList: [],
+    warnings: [],
+  });
+  expect(withStatus({ kind: "Node" }).status).not.toHaveProperty("agent");
 });

@@ -1,5 +1,6 @@
 // One event stream of all objects. It is resumed after the last change that arrived; if the controller has
 // forgotten that change (410), the stream starts again with every object.
+import { empty_status } from "../api/defaults";
 import { readEvents, type StreamEvent } from "../api/events";
 import { type Kind, kinds, type Objects } from "../api/types";
 
@@ -12,6 +13,23 @@ export const keyOf = (object: AnyObject) => `${object.metadata.namespace}/${obje
 export type ObjectMaps = { [K in Kind]: ReadonlyMap<string, Objects[K]> };
 export const noObjects = () =>
   Object.fromEntries(kinds.map((kind) => [kind, new Map()])) as unknown as ObjectMaps;
+
+// Returns the value with the fields of `empty` that it lacks.
+function filled(empty: object, value: object | undefined): object {
+  const out: Record<string, unknown> = { ...value };
+  for (const [key, field] of Object.entries(empty)) {
+    const present = out[key];
+    if (present === undefined) out[key] = field;
+    else if (typeof field === "object" && !Array.isArray(field))
+      out[key] = filled(field as object, present as object);
+  }
+  return out;
+}
+
+// Returns the object with a whole status: a new object is streamed before its status is written.
+export function withStatus<T extends { kind: string; status?: object }>(object: T): T & { status: object } {
+  return { ...object, status: filled(empty_status[object.kind] ?? {}, object.status) };
+}
 
 export type Change = { type: "added" | "modified" | "deleted"; object: AnyObject };
 
@@ -61,7 +79,7 @@ export function startWatch(listener: WatchListener): () => void {
       if (readsList) flush(true);
       readsList = false;
     } else if (type === "added" || type === "modified" || type === "deleted") {
-      pending.push({ type, object: JSON.parse(data) as AnyObject });
+      pending.push({ type, object: withStatus(JSON.parse(data) as AnyObject) as AnyObject });
       if (!readsList && flushTimer === undefined) flushTimer = setTimeout(() => flush(false), flush_ms);
     }
   };

@@ -1,4 +1,4 @@
-// What the second of two users who edit one object sees: the other's change, and their own.
+// Shows the second of two users who edit one object the change of the first.
 import type { Editable } from "../api/edit";
 import { editableText } from "../api/edit";
 import { useT } from "../i18n";

@@ -1,4 +1,4 @@
-// What a form would do, while it is being filled in: the checks of the controller, where each replica would be
+// The effect of a form while it is being filled in: the checks of the controller, where each replica would be
 // placed or what each device lacks, and the document that will be sent.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { ApiError, postDocument } from "../api/client";

@@ -1,4 +1,4 @@
-// What needs attention, from the states that the API reports.
+// The list of problems, from the states that the API reports.
 import { useMemo } from "react";
 import { useT } from "../i18n";
 import { useNodes, useObjects } from "../live/objects";

@@ -1,4 +1,4 @@
-// Who uses what: all slices, or their sums by account, user, service or label; selected slices are stopped or
+// The use of the fleet: all slices, or their sums by account, user, service or label; selected slices are stopped or
 // resized together.
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo, useState } from "react";

@@ -145,7 +145,7 @@ const tones: Record<string, Tone> = {
 };
 export const toneOf = (state: string): Tone => tones[state] ?? "idle";
 
-// A state: a dot whose colour repeats what the word says.
+// A state: a word, and a dot with the colour of its meaning.
 export function Status({
   state,
   tone = toneOf(state),
@@ -158,7 +158,7 @@ export function Status({
   return (
     <span className={`status ${tone}`}>
       <i aria-hidden="true" />
-      {children ?? state}
+      {children ?? (state || "-")}
     </span>
   );
 }

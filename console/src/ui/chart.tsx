@@ -17,7 +17,7 @@ interface Props {
   data: (number | null)[][];
   format: (value: number) => string;
   max?: number;
-  steps?: number[]; // Of the vertical axis, ascending; decimal steps without it.
+  steps?: number[]; // Distances of the marks of the vertical axis, ascending; decimal without it.
 }
 
 const height = 200;

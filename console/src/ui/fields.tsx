@@ -40,7 +40,7 @@ export function OtherErrors({ known }: { known: string[] }) {
 interface FieldProps {
   label: string;
   help?: ReactNode;
-  paths?: string[]; // Of the document's fields that this one writes.
+  paths?: string[]; // The document's fields that this one writes.
   isRequired?: boolean;
   isDisabled?: boolean;
   hidesLabel?: boolean;
