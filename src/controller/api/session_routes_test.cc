@@ -189,7 +189,7 @@ TEST_F(SessionRoutes, a_cookie_over_tls_is_secure_and_audit_lines_have_no_secret
   for (const AuditLine& line : audited) EXPECT_THAT(line.change, Not(HasSubstr(code)));
 }
 
-TEST_F(SessionRoutes, everyone_may_read_the_consoles_files_and_pages_but_no_path_of_the_api) {
+TEST_F(SessionRoutes, an_anonymous_caller_may_read_the_files_of_the_console_but_no_path_of_the_api) {
   for (const char* path : {"/", "/login", "/services/default/demo"}) {
     const auto page = ask(browser, "GET", path);
     EXPECT_EQ(page.status, 200u) << path;
