@@ -249,7 +249,7 @@ it("works over a slow network", async () => {
   await context.close();
 });
 
-it("renders only what changed of 1,000 slices", async () => {
+it("changes only the row that has changed of 1,000 slices", async () => {
   const { context, page, errors } = await signIn(browser, stack);
   const example = (await stack.agentSlices()).find((s) => s.name === "demo-1-0");
   let round = 0;
