@@ -80,7 +80,7 @@ it("reports that the controller is gone, and reconnects", async () => {
   await page.getByText("The controller does not respond.").waitFor();
   await page.getByRole("heading", { name: "Services" }).waitFor();
   // An attempt to reconnect fails first.
-  await page.waitForResponse((response) => response.url().includes("/v1/watch") && response.status() === 503);
+  await page.waitForEvent("requestfailed", (request) => request.url().includes("/v1/watch"));
   await stack.startController();
   await page.getByText("Connected to the controller again.").waitFor();
   apply({

@@ -8,7 +8,8 @@ export default defineConfig({
     include: ["*.flow.ts"],
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    fileParallelism: false,
+    maxWorkers: 2,
+    minWorkers: 1,
     reporters: ["verbose"],
   },
 });
