@@ -45,7 +45,8 @@ void add_create(CLI::App* token, Context& context) {
 }
 
 void add_list(CLI::App* token, Context& context) {
-  CLI::App* verb = token->add_subcommand("ls", "List the tokens");
+  CLI::App* verb = token->add_subcommand(
+      "ls", "List the tokens, and the sessions of browsers that are signed in to the console");
   add_output(verb, context);
   verb->callback([&context] {
     answered(context, context.controller().get<api::TokenList>("/v1/tokens"), [&](const auto& list) {
@@ -53,19 +54,21 @@ void add_list(CLI::App* token, Context& context) {
       std::vector<std::vector<std::string>> rows;
       const uint64_t now = utc_now_ns();
       for (const api::TokenView& t : list.items)
-        rows.push_back({t.name, t.role, t.account, age(now - std::min(now, t.created_ns)),
+        rows.push_back({t.name, t.session ? "session" : "token", t.role, t.account,
+                        age(now - std::min(now, t.created_ns)),
                         t.expires_ns == 0    ? "never"
                         : t.expires_ns > now ? age(t.expires_ns - now)
                                              : "expired"});
-      fmt::print("{}", table({"NAME", "ROLE", "ACCOUNT", "AGE", "EXPIRES IN"}, rows));
+      fmt::print("{}", table({"NAME", "KIND", "ROLE", "ACCOUNT", "AGE", "EXPIRES IN"}, rows));
     });
   });
 }
 
 void add_remove(CLI::App* token, Context& context) {
-  CLI::App* verb = token->add_subcommand("rm", "Remove tokens; requests that use them are then rejected");
+  CLI::App* verb =
+      token->add_subcommand("rm", "Remove tokens and end sessions; requests that use them are then rejected");
   auto names = std::make_shared<std::vector<std::string>>();
-  verb->add_option("NAME", *names, "The tokens")->required();
+  verb->add_option("NAME", *names, "The tokens and sessions")->required();
   verb->callback([&context, names] {
     for (const std::string& name : *names)
       answered(context, context.controller().remove<api::Nothing>("/v1/tokens/" + api::percent_encoded(name)),

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "cli/console.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 #include "os/directory.h"
@@ -192,6 +193,9 @@ void up(Context& context, const UpOptions& options) {
           return refuse_other(context, "controller", sockets.controller, "its state in " + version.state);
         fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
                    version.endpoint.empty() ? "" : ", " + version.endpoint);
+        if (version.console)
+          answered(context, sign_in_address(controller),
+                   [](const std::string& address) { fmt::print("console     {}\n", address); });
         if (found != sockets.agent)  // Other verbs would use the agent at this socket.
           fmt::print(stderr, "To use these: export CARVE_SOCKET={} CARVE_CONTROLLER={}\n", sockets.agent,
                      sockets.controller);

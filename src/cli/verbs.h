@@ -44,6 +44,7 @@ struct Context {
 
 void add_up(CLI::App& app, Context& context);
 void add_down(CLI::App& app, Context& context);
+void add_console(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_apply(CLI::App& app, Context& context);
 void add_submit(CLI::App& app, Context& context);

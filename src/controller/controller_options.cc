@@ -131,8 +131,8 @@ Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
   if (o.socket.empty()) o.socket = s.controller_socket;
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
-  for (std::string* file : {&o.tls_certificate, &o.tls_key})
-    if (!file->empty()) *file = os::absolute(*file, s.working_directory);
+  for (std::string* file : {&o.tls_certificate, &o.tls_key, &o.console})
+    if (!file->empty() && *file != "none") *file = os::absolute(*file, s.working_directory);
   for (NodeAddress& node : o.nodes) node.socket = os::absolute(node.socket, s.working_directory);
   return {};
 }
@@ -213,6 +213,10 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
              "[localhost, 127.0.0.1, ::1 and the address of --listen]",
      .store = add_host,
      .repeatable = true},
+    {.name = "--console",
+     .value = "DIR",
+     .help = "folder of the built web console that --listen serves, or none [the installed console]",
+     .store = os::keep<&Options::console>},
     {.name = "--expected-start",
      .value = "TIME",
      .help = "expected duration of a node's start; a starting node shows the remaining time [600s]",

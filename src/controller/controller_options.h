@@ -23,10 +23,11 @@ struct Options {
   std::optional<os::TcpAddress> listen = os::TcpAddress{"127.0.0.1", 8470};
   bool listen_requested = false;
   std::string tls_certificate, tls_key;  // PEM files; either both are set or neither.
-  std::vector<std::string> hosts;        // Names of this controller, in addition to loopback and `listen`.
-  int64_t expected_start_s = 600;        // How long the start of a node is expected to take.
-  int64_t orphan_grace_s = 60;           // How long a program without a record keeps running.
-  uint32_t account_quota_percent = 25;   // Percentage of the objects of each kind.
+  std::string console;             // Folder of the built console, or "none". Empty for the installed one.
+  std::vector<std::string> hosts;  // Names of this controller, in addition to loopback and `listen`.
+  int64_t expected_start_s = 600;  // How long the start of a node is expected to take.
+  int64_t orphan_grace_s = 60;     // How long a program without a record keeps running.
+  uint32_t account_quota_percent = 25;  // Percentage of the objects of each kind.
   bool allows_unknown_gpu_requests = false;
   std::string log_level = "info";
 

@@ -132,8 +132,9 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/'));
 }
 
-// The start scripts for engine pods are installed with this program.
+// The start scripts for engine pods, and the console, are installed with this program.
 std::string engine_scripts() { return own_folder() + "/../share/carve/engines"; }
+std::string installed_console() { return own_folder() + "/../share/carve/console"; }
 
 }  // namespace
 
@@ -208,6 +209,9 @@ Outcome<void> Records::read() {
   if (!version) return tl::unexpected(version.error());
   objects.emplace(store, std::exchange(checked_, {}), *version);
   tokens.emplace(store, std::move(*known_tokens));
+  auto known_sessions = store.all<Session>();
+  if (!known_sessions) return tl::unexpected(known_sessions.error());
+  sessions.emplace(store, std::move(*known_sessions));
   const auto known_events = store.all<KeptEvent>();
   if (!known_events) return tl::unexpected(known_events.error());
   events.emplace(*objects, store, *known_events);
@@ -292,6 +296,17 @@ std::vector<std::string> agent_sockets(const Options& o) {
   return out;
 }
 
+// Opens the console that --console names, or else the installed one. Returns no value if none is installed or
+// wanted.
+Outcome<std::optional<ConsoleFiles>> open_console(const Options& o) {
+  if (o.console == "none") return std::nullopt;
+  auto files = ConsoleFiles::open(o.console.empty() ? installed_console() : o.console);
+  if (files) return std::optional(std::move(*files));
+  if (!o.console.empty()) return of_option("--console", o.console, files.error());
+  os::log::info("no console is installed with this program; serve one with --console DIR");
+  return std::nullopt;
+}
+
 // Browsers send the host name under which they reached the controller.
 KnownHosts known_hosts(const Options& o) {
   std::vector<std::string> names = o.hosts;
@@ -303,7 +318,7 @@ KnownHosts known_hosts(const Options& o) {
 
 Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, Services& services,
          const Options& o, std::string endpoint, os::Fd unix_socket, os::Fd tcp_socket,
-         const std::optional<tls::Identity>& identity)
+         const std::optional<tls::Identity>& identity, std::optional<ConsoleFiles> console)
     : loop_(loop),
       nodes_(nodes),
       node_sync_(node_sync),
@@ -312,12 +327,14 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       machine_(services.machine),
       job_positions_(services.job_positions),
       orphan_events_(services.orphan_events),
+      console_(std::move(console)),
       version_{.program = "carve-controller",
                .version = CARVE_VERSION,
                .pid = static_cast<uint32_t>(getpid()),
                .state = o.state,
                .endpoint = std::move(endpoint),
-               .started_ns = static_cast<uint64_t>(os::utc_ns())},
+               .started_ns = static_cast<uint64_t>(os::utc_ns()),
+               .console = console_.has_value()},
       operators_{0, geteuid()},
       log_readers_(loop),
       document_readers_(loop),
@@ -332,6 +349,8 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .objects = *records.objects,
                .tokens = *records.tokens,
                .node_actions = this,
+               .sessions = &*records.sessions,
+               .console = console_ ? &*console_ : nullptr,
                .hosts = known_hosts(o),
                .events = &events_,
                .answers = &records.store,
@@ -431,12 +450,18 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
                        opened.error().message);
     }
   }
+  std::optional<ConsoleFiles> console;
+  if (tcp) {
+    auto files = open_console(o);
+    if (!files) return tl::unexpected(files.error());
+    console = std::move(*files);
+  }
   auto opened = open_unix(o.socket);
   if (!opened) return tl::unexpected(opened.error());
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
   return std::unique_ptr<Api>(new Api(loop, nodes, node_sync, records, services, o, endpoint,
-                                      std::move(*opened), std::move(tcp), identity));
+                                      std::move(*opened), std::move(tcp), identity, std::move(console)));
 }
 
 Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controller/agent_calls.h"
+#include "controller/api/console_files.h"
 #include "controller/api/controller_routes.h"
 #include "controller/billing_thread.h"
 #include "controller/caller_slices.h"
@@ -51,6 +52,7 @@ class Records {
   std::optional<ObjectRegistry> objects;
   std::optional<ObjectEvents> events;
   std::optional<TokenBook> tokens;
+  std::optional<SessionBook> sessions;
 
  private:
   explicit Records(ControllerStore opened) : store(std::move(opened)) {}
@@ -109,7 +111,8 @@ class Api : Views, NodeActions {
   Outcome<AgentAnswer> ask_agent(const std::string& node, const AgentCall&) override;
 
   Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, const Options&, std::string endpoint,
-      os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&);
+      os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&,
+      std::optional<ConsoleFiles>);
   void deliver_changes(os::Loop&, ObjectRegistry&);
   // Returns null if there is no node of this name.
   NodeObservationPointer node_named(const std::string& name) const;
@@ -124,6 +127,7 @@ class Api : Views, NodeActions {
   const MachineEffects& machine_;
   const JobPositions& job_positions_;
   OrphanEvents& orphan_events_;
+  const std::optional<ConsoleFiles> console_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
   os::Workers log_readers_, document_readers_;

@@ -145,9 +145,11 @@ Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
       return failure(FailureKind::insufficient_capacity, "device {}: {} needed, {} free", b.device.index,
                      text(part.memory).c_str(), text(b.free).c_str());
     const Share promise = promised_share(slice.policy, part.share);
-    if (promise.basis_points + uint64_t{promised_on(b).basis_points} > most.basis_points)
+    // A slice without a promise fits also if more than `most` was promised before the limit was lowered.
+    if (promise.basis_points > 0 &&
+        promise.basis_points + uint64_t{promised_on(b).basis_points} > most.basis_points)
       return failure(FailureKind::insufficient_capacity, "device {}: {} of its compute needed, {} free",
-                     b.device.index, text(part.share).c_str(), text(b.free_share).c_str());
+                     b.device.index, text(promise).c_str(), text(b.free_share).c_str());
   }
   return {};
 }

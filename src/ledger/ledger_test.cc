@@ -166,6 +166,9 @@ TEST(Ledger, promises_compute_twice_only_if_allowed_and_releases_it_exactly) {
   EXPECT_FALSE(book.grant(holding("b", {{book.uuid(0), 1_GiB, {2001}}})));
   ASSERT_TRUE(promise("b", 8000));
   EXPECT_EQ(book.balance(0).free_share.basis_points, 0u);
+  EXPECT_FALSE(book.grant(holding("c", {{book.uuid(0), 1_GiB, {1}}})));
+  ASSERT_TRUE(book.grant(holding("c", {{book.uuid(0), 1_GiB, {0}}}))) << "a slice without a share";
+  ASSERT_TRUE(book.end("c"));
   EXPECT_TRUE(book.ledger.balanced());
   Terms less = terms_of(book.ledger.find("a")->slice);
   less.share = {7000};

@@ -144,7 +144,9 @@ Outcome<void> Database::prepare() {
     version = s.number(0);
   }
   if (version == schema_.version) return check_tables(version);
-  if (version == schema_.version - 1 && schema_.upgrade != nullptr) return upgrade();
+  const int64_t steps = schema_.version - version;
+  if (version != 0 && steps > 0 && steps <= static_cast<int64_t>(schema_.upgrades.size()))
+    return upgrade(version);
   if (version != 0)
     return failure(FailureKind::unavailable,
                    "the {} {} was written by {} carve (schema {}; this one uses {}); use that carve, or set "
@@ -164,16 +166,17 @@ Outcome<void> Database::check_tables(int64_t version) const {
 }
 
 // Upgrades the file in one transaction, so that a crash leaves the older file.
-Outcome<void> Database::upgrade() {
+Outcome<void> Database::upgrade(int64_t version) {
   std::optional<Failure> other_tables;
   const auto done = transact([&](sqlite3*) {
     int code = SQLITE_OK;
-    if (!execute(schema_.upgrade)) code = sqlite3_errcode(get());
-    // The script uses the tables and columns of the previous version; a file that lacks them is damaged.
-    const auto known = code == SQLITE_OK
-                           ? check_tables(schema_.version)
-                           : failure(FailureKind::failed_precondition,
-                                     "its tables are not those of schema {}", schema_.version - 1);
+    for (auto script = schema_.upgrades.end() - (schema_.version - version);
+         code == SQLITE_OK && script != schema_.upgrades.end(); ++script)
+      if (!execute(*script)) code = sqlite3_errcode(get());
+    // The scripts use the tables and columns of the file's version; a file that lacks them is damaged.
+    const auto known = code == SQLITE_OK ? check_tables(schema_.version)
+                                         : failure(FailureKind::failed_precondition,
+                                                   "its tables are not those of schema {}", version);
     if (!known && (code == SQLITE_OK || code == SQLITE_ERROR)) {
       other_tables = known.error();
       return SQLITE_ERROR;

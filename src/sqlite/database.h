@@ -2,8 +2,8 @@
 // The file is in WAL mode, and each transaction is synced (about 1 ms), so a committed change survives a
 // power failure.
 //
-// A file contains the version of its schema. One script creates a new file. A file of the previous version is
-// upgraded if the schema has an upgrade script; a file of any other version is rejected and stays unchanged.
+// A file contains the version of its schema. One script creates a new file. A file of an earlier version is
+// upgraded if the schema has upgrade scripts for it; a file of any other version is rejected and stays unchanged.
 // A damaged file is moved aside, never deleted: `<path>.corrupt-<UTC seconds>`.
 #pragma once
 
@@ -30,7 +30,8 @@ struct Schema {
   int version;         // PRAGMA user_version.
   const char* script;  // Creates the tables of a new file.
   Users users = Users::several_threads;
-  const char* upgrade = nullptr;  // Converts the tables of `version` - 1; may be null.
+  // Each converts the tables of one version to the next; the last one converts those of `version` - 1.
+  std::vector<const char*> upgrades = {};
 };
 
 // Returns whether the text is UTF-8. A text in a damaged page may not be UTF-8, which a document cannot
@@ -126,7 +127,7 @@ class Database {
       : connection_(connection), path_(std::move(path)), schema_(schema) {}
   Outcome<void> prepare();
   Outcome<void> check_tables(int64_t version) const;
-  Outcome<void> upgrade();
+  Outcome<void> upgrade(int64_t version);
 
   std::unique_ptr<sqlite3, Close> connection_;
   std::string path_;

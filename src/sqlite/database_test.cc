@@ -111,7 +111,7 @@ Schema upgrading() {
           .option = "--state",
           .version = 4,
           .script = "CREATE TABLE t (id INTEGER, name TEXT, label TEXT) STRICT;",
-          .upgrade = "ALTER TABLE t ADD COLUMN label TEXT"};
+          .upgrades = {"ALTER TABLE t ADD COLUMN label TEXT"}};
 }
 
 TEST(Database, upgrades_a_file_of_the_previous_version_once) {

@@ -245,7 +245,7 @@ def as_the_unit_says(world):
 
     def start(families):
         before = [sys.executable, HERE / "support/address_families.py", *families, "--"]
-        started.append(Controller({"a": world}, "--listen", "127.0.0.1:0", before=before))
+        started.append(Controller({"a": world}, "--listen", "127.0.0.1:0", "--console", "none", before=before))
         return started[0]
     yield start
     for c in started:

@@ -14,6 +14,7 @@
 #include "controller/objects/job_form.h"
 #include "controller/objects/object_events.h"
 #include "controller/objects/object_registry.h"
+#include "controller/objects/session_book.h"
 #include "controller/objects/submission.h"
 #include "controller/objects/token_book.h"
 #include "http/message.h"
@@ -25,6 +26,7 @@
 namespace carve::controller {
 
 class AnswerJournal;
+class ConsoleFiles;
 class Watches;
 
 // A caller's query for the log lines of a program.
@@ -119,10 +121,12 @@ struct ApiContext {
   ObjectRegistry& objects;
   TokenBook& tokens;
   NodeActions* node_actions = nullptr;
-  KnownHosts hosts = KnownHosts();   // Accepted from callers over TCP.
-  ObjectEvents* events = nullptr;    // Null if no events are kept.
-  AnswerJournal* answers = nullptr;  // Responses to requests with a key; null if none are kept.
-  Watches* watches = nullptr;        // Set by ControllerRoutes.
+  SessionBook* sessions = nullptr;        // Null if browsers cannot sign in.
+  const ConsoleFiles* console = nullptr;  // Null if no console is served.
+  KnownHosts hosts = KnownHosts();        // Accepted from callers over TCP.
+  ObjectEvents* events = nullptr;         // Null if no events are kept.
+  AnswerJournal* answers = nullptr;       // Responses to requests with a key; null if none are kept.
+  Watches* watches = nullptr;             // Set by ControllerRoutes.
   // Limits the objects of each kind that one account, and one user, may have, in percent of all.
   uint32_t account_quota_percent = default_account_quota_percent;
   bool allows_unknown_gpu_requests = false;
@@ -140,6 +144,7 @@ struct Call {
   objects::Kind kind = objects::Kind::service;  // The value of {kind} in the path.
   std::vector<std::string> names;               // The values of each {} in the path.
   std::span<const Submission> beside = {};      // Documents of this request, which may refer to each other.
+  const Session* session = nullptr;             // Session of a browser; null for other callers.
   const http::Caller* connection = nullptr;  // The peer of the connection; a token may name another caller.
   const ReadDocuments* documents = nullptr;  // This request's documents, if they were parsed in a thread.
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "controller/api/console_files.h"
 #include "controller/api/idempotency.h"
+#include "controller/api/session_routes.h"
 #include "http/files.h"
 #include "os/log.h"
 
@@ -72,9 +74,9 @@ ControllerRoutes::ControllerRoutes(ApiContext context)
   };
 }
 
-Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Request& request,
-                                                                  const http::Caller& caller) {
-  if (!caller.anonymous()) return caller;
+Result<ControllerRoutes::Sender, http::Response> ControllerRoutes::identified(const http::Request& request,
+                                                                              const http::Caller& caller) {
+  if (!caller.anonymous()) return Sender{caller};
   if (!caller.address().empty())
     if (auto refusal = context_.hosts.refusal(request.headers))
       return tl::unexpected(refuse(FailureKind::permission_denied, std::move(*refusal)));
@@ -87,11 +89,18 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
                fmt::format("{} invalid tokens were sent from {} within a minute; try again later",
                            WrongTokens::max_attempts, origin)));
   if (const auto token = http::bearer_token(request.headers)) {
-    if (auto known = context_.tokens.caller(*token, now)) return *known;
+    if (auto known = context_.tokens.caller(*token, now)) return Sender{std::move(*known)};
     wrong_tokens_.failed(origin, now);
     return tl::unexpected(
         refuse(FailureKind::unauthenticated,
                "the token is unknown or has expired; create a new one with carve token create"));
+  }
+  if (context_.sessions != nullptr) {
+    if (auto session = session_of(request, *context_.sessions, now)) {
+      auto known = http::Caller::token(session->account, session->role);
+      return Sender{std::move(known), std::move(session)};
+    }
+    if (is_sign_in(request)) return Sender{caller};
   }
   return tl::unexpected(refuse(FailureKind::unauthenticated,
                                "the caller is not identified; send a token (Authorization: Bearer), or "
@@ -101,14 +110,18 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
 // Every response to a request other than GET is written to the audit log, including rejections.
 http::Response ControllerRoutes::answer(const http::Request& request, const http::Caller& connection,
                                         const ReadDocuments* documents) {
-  auto caller = identified(request, connection);
+  if (context_.console != nullptr && connection.anonymous())
+    if (auto file = context_.console->answer(request)) return std::move(*file);
+  auto sender = identified(request, connection);
   http::Response response =
-      caller ? answer_identified(request, *caller, connection, documents) : std::move(caller.error());
+      sender ? answer_identified(request, *sender, connection, documents) : std::move(sender.error());
   if (request.method == "GET") return response;
+  if (is_sign_in(request) && response.status == shown(FailureKind::unauthenticated).http_status)
+    wrong_tokens_.failed(connection.origin(), context_.views.now_ns());
   if (std::holds_alternative<http::LaterContent>(response.content))
     return response;  // Logged when the request is handled again.
   const std::string address = connection.address();
-  context_.audit({.caller = caller ? caller->text() : connection.text(),
+  context_.audit({.caller = sender ? sender->caller.text() : connection.text(),
                   .address = address.empty() ? "unix" : address,
                   .change = request.method.substr(0, max_shown_method_bytes) + " " +
                             request.path.substr(0, max_shown_path_bytes),
@@ -116,9 +129,10 @@ http::Response ControllerRoutes::answer(const http::Request& request, const http
   return response;
 }
 
-http::Response ControllerRoutes::answer_identified(const http::Request& request, const http::Caller& caller,
+http::Response ControllerRoutes::answer_identified(const http::Request& request, const Sender& sender,
                                                    const http::Caller& connection,
                                                    const ReadDocuments* documents) {
+  const http::Caller& caller = sender.caller;
   if (const std::string* slice = caller.slice())
     return refuse(FailureKind::called_from_slice,
                   fmt::format("process {} runs in slice {}; call the controller from a process outside of "
@@ -135,6 +149,7 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
                     .caller = caller,
                     .kind = route.kind.value_or(parts->kind),
                     .names = std::move(parts->names),
+                    .session = sender.session ? &*sender.session : nullptr,
                     .connection = &connection,
                     .documents = documents};
     http::Response response = context_.answers == nullptr

@@ -1,5 +1,5 @@
 // The controller's routes (wire/api/FORMAT.md) in one table. A caller that is not identified gets 401 from
-// every path, including paths that do not exist.
+// every path, including paths that do not exist, except for the console's files and for signing in.
 //
 // Every identified caller may read nodes and objects; only the owner, its account and operators may read
 // environments and logs. A change requires the role 'user' and a right to the object; only operators may
@@ -27,11 +27,17 @@ class ControllerRoutes {
   void deliver_changes() { watches_.deliver(); }
 
  private:
-  // Returns the caller that the request's token names, or the connected caller if there is no token.
-  Result<http::Caller, http::Response> identified(const http::Request&, const http::Caller&);
+  // The sender of a request, and the session of its browser.
+  struct Sender {
+    http::Caller caller;
+    std::optional<Session> session = {};
+  };
+  // Returns the sender that the request's token or session names, or the connected caller if it has neither.
+  // A request that signs a browser in may be anonymous.
+  Result<Sender, http::Response> identified(const http::Request&, const http::Caller&);
 
   http::Response answer(const http::Request&, const http::Caller& connection, const ReadDocuments*);
-  http::Response answer_identified(const http::Request&, const http::Caller&, const http::Caller& connection,
+  http::Response answer_identified(const http::Request&, const Sender&, const http::Caller& connection,
                                    const ReadDocuments*);
 
   ApiContext context_;

@@ -4,10 +4,14 @@
 
 #include "controller/api/api_call.h"
 #include "controller/api/query.h"
+#include "controller/objects/secret_text.h"
 #include "os/log.h"
 
 namespace carve::controller {
 namespace {
+
+// The responses to these paths contain secrets, which are not stored.
+constexpr std::string_view secret_paths[] = {"/v1/tokens", "/v1/session", "/v1/codes"};
 
 // Returns the identity to which a key belongs. Two callers of one account with different roles differ,
 // because a response may contain data that only one of them may see.
@@ -43,7 +47,9 @@ std::string etag_of(const http::Response& response) {
 http::Response answer_once(const http::Request& request, const http::Caller& caller, AnswerJournal& journal,
                            int64_t now_ns, const std::function<http::Response()>& make) {
   const std::string* key = request.headers.find("Idempotency-Key");
-  if (key == nullptr || request.method != "POST" || request.path.starts_with("/v1/tokens")) return make();
+  const bool has_secret = std::ranges::any_of(
+      secret_paths, [&](std::string_view path) { return request.path.starts_with(path); });
+  if (key == nullptr || request.method != "POST" || has_secret) return make();
   const bool is_plain = std::ranges::all_of(*key, [](char c) { return c > ' ' && c <= '~'; });
   if (key->empty() || key->size() > max_idempotency_key_bytes || !is_plain ||
       request.headers.count("Idempotency-Key") != 1)

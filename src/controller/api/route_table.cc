@@ -13,6 +13,7 @@
 #include "controller/api/openapi.h"
 #include "controller/api/pool_routes.h"
 #include "controller/api/render_routes.h"
+#include "controller/api/session_routes.h"
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
@@ -157,10 +158,19 @@ std::vector<Route> all_routes() {
   append(out, object_routes({}));
   append(out, workload_routes());
   append(out, {
-                  {"GET", "/v1/tokens", list_tokens, "Lists the tokens without their secrets.", "TokenList"},
+                  {"POST", "/v1/codes", post_code,
+                   "Creates a code that signs a browser in to the console with the rights of the caller.",
+                   "SignInCode"},
+                  {"GET", "/v1/session", get_session, "Shows the role and the account of the caller.",
+                   "SessionView"},
+                  {"POST", "/v1/session", post_session,
+                   "Begins a session of a browser with a code or a token.", "SessionView", "SignInRequest"},
+                  {"DELETE", "/v1/session", delete_session, "Ends the session of the caller.", "Nothing"},
+                  {"GET", "/v1/tokens", list_tokens, "Lists the tokens and sessions without their secrets.",
+                   "TokenList"},
                   {"POST", "/v1/tokens", post_token, "Creates a token and shows it once.", "TokenMade",
                    "TokenRequest"},
-                  {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token.", "Nothing"},
+                  {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token or ends a session.", "Nothing"},
                   {"GET", "/openapi.json", get_openapi, "Shows this description of the API.", "any"},
                   {"GET", "/metrics", get_metrics,
                    "Prints the metrics of the services in Prometheus's text format.", "text"},

@@ -20,7 +20,17 @@ api::TokenView view_of(const Token& token) {
           .role = std::string(text(token.role)),
           .account = token.account,
           .created_ns = static_cast<uint64_t>(token.created_ns),
-          .expires_ns = static_cast<uint64_t>(token.expires_ns)};
+          .expires_ns = static_cast<uint64_t>(token.expires_ns),
+          .session = false};
+}
+
+api::TokenView view_of(const Session& session) {
+  return {.name = session.name,
+          .role = std::string(text(session.role)),
+          .account = session.account,
+          .created_ns = static_cast<uint64_t>(session.created_ns),
+          .expires_ns = static_cast<uint64_t>(session.expires_ns),
+          .session = true};
 }
 
 http::Response refuse_others() {
@@ -35,6 +45,9 @@ http::Response list_tokens(const Call& call) {
   if (!call.caller.may_operate()) return refuse_others();
   api::TokenList out;
   for (const Token& token : call.context.tokens.list()) out.items.push_back(view_of(token));
+  if (const SessionBook* sessions = call.context.sessions)
+    for (const Session& session : sessions->list(call.context.views.now_ns()))
+      out.items.push_back(view_of(session));
   return document(out);
 }
 
@@ -46,6 +59,11 @@ http::Response post_token(const Call& call) {
     return refuse(FailureKind::invalid_argument,
                   fmt::format("'{}' is not a valid token name; use 1 to {} characters from a-z, 0-9 and -",
                               request->name.substr(0, 80), max_token_name_bytes));
+  if (request->name.starts_with(session_name_prefix))
+    return refuse(
+        FailureKind::invalid_argument,
+        fmt::format("'{}' is not a valid token name; names that start with {} are those of sessions",
+                    request->name, session_name_prefix));
   const auto role = parse_role(request->role);
   if (!role)
     return refuse(FailureKind::invalid_argument,
@@ -82,8 +100,13 @@ http::Response post_token(const Call& call) {
 
 http::Response delete_token(const Call& call) {
   if (!call.caller.may_operate()) return refuse_others();
-  if (const auto removed = call.context.tokens.remove(call.names[0]); !removed)
-    return refuse(removed.error());
+  const std::string& name = call.names[0];
+  SessionBook* const sessions = call.context.sessions;
+  const bool is_session = sessions != nullptr && name.starts_with(session_name_prefix);
+  const auto removed = is_session ? sessions->remove(name) : call.context.tokens.remove(name);
+  if (!removed) return refuse(removed.error());
+  if (sessions != nullptr && !is_session)
+    if (const auto ended = sessions->remove_of_token(name); !ended) return refuse(ended.error());
   return document(api::Nothing{});
 }
 

@@ -65,6 +65,10 @@ Outcome<WatchQuery> watch_query(const http::Request& request) {
 }
 
 std::function<bool()> validity_of(const Call& call) {
+  if (call.session != nullptr)
+    return [sessions = call.context.sessions, &views = call.context.views, name = call.session->name] {
+      return sessions->has(name, views.now_ns());
+    };
   const auto token = http::bearer_token(call.request.headers);
   if (!token || call.caller.token_account() == nullptr) return nullptr;
   return [&tokens = call.context.tokens, &views = call.context.views, text = std::string(*token)] {

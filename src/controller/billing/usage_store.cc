@@ -41,7 +41,7 @@ Outcome<UsageStore::Opened> UsageStore::open(const std::string& path, int64_t no
                                         .version = schema_version,
                                         .script = script().c_str(),
                                         .users = sqlite::Users::one_thread,
-                                        .upgrade = upgrade},
+                                        .upgrades = {upgrade}},
                                        now_s);
   if (!opened) return tl::unexpected(opened.error());
   return Opened{.store = UsageStore(std::move(opened->database)),

@@ -1,12 +1,8 @@
 #include "controller/objects/token_book.h"
 
-#include <openssl/evp.h>
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
+
+#include "controller/objects/secret_text.h"
 
 namespace carve::controller {
 namespace {
@@ -15,30 +11,7 @@ using os::MutexLock;
 
 constexpr std::string_view role_words[] = {"viewer", "user", "operator"};
 
-// Returns 32 random bytes in base64url without padding (RFC 4648, section 5): 43 characters.
-Outcome<std::string> random_text() {
-  std::array<unsigned char, 32> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return failure(FailureKind::unavailable, "the kernel returned no random bytes: {}", strerror(errno));
-  std::array<unsigned char, 45> coded{};
-  const int length = EVP_EncodeBlock(coded.data(), bytes.data(), static_cast<int>(bytes.size()));
-  std::string out(coded.begin(), coded.begin() + length);
-  std::ranges::replace(out, '+', '-');
-  std::ranges::replace(out, '/', '_');
-  out.erase(out.find_last_not_of('=') + 1);
-  return out;
-}
-
 }  // namespace
-
-std::string sha256_hex(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  std::string out;
-  for (unsigned i = 0; i < size; ++i) out += fmt::format("{:02x}", digest[i]);
-  return out;
-}
 
 std::string_view text(http::Role role) { return role_words[static_cast<size_t>(role)]; }
 
@@ -63,7 +36,7 @@ Outcome<std::string> TokenBook::add(Token token) {
   if (tokens_.size() == max_tokens)
     return failure(FailureKind::resource_exhausted,
                    "there are {} tokens, which is the limit; remove one first", max_tokens);
-  const auto random = random_text();
+  const auto random = random_secret();
   if (!random) return tl::unexpected(random.error());
   std::string whole = std::string(token_prefix) + *random;
   token.sha256 = sha256_hex(whole);
@@ -89,7 +62,7 @@ std::vector<Token> TokenBook::list() const {
   return out;
 }
 
-std::optional<http::Caller> TokenBook::caller(std::string_view text, int64_t now_ns) const {
+std::optional<Token> TokenBook::find(std::string_view text, int64_t now_ns) const {
   const std::string hash = sha256_hex(text);
   const MutexLock lock(mutex_);
   // The comparison need not take constant time, because the hash of an unknown token reveals nothing about a
@@ -98,7 +71,13 @@ std::optional<http::Caller> TokenBook::caller(std::string_view text, int64_t now
   if (found == tokens_.end()) return std::nullopt;
   const Token& token = found->second;
   if (token.expires_ns != 0 && token.expires_ns <= now_ns) return std::nullopt;
-  return http::Caller::token(token.account, token.role);
+  return token;
+}
+
+std::optional<http::Caller> TokenBook::caller(std::string_view text, int64_t now_ns) const {
+  const auto token = find(text, now_ns);
+  if (!token) return std::nullopt;
+  return http::Caller::token(token->account, token->role);
 }
 
 bool WrongTokens::may_try(const std::string& origin, int64_t now_ns) {

@@ -41,9 +41,6 @@ class TokenJournal {
   virtual Outcome<void> remove(const Token&) = 0;
 };
 
-// Returns the SHA-256 of the text, in hex.
-std::string sha256_hex(std::string_view text);
-
 class TokenBook {
  public:
   TokenBook(TokenJournal& journal, std::vector<Token> tokens);
@@ -53,6 +50,8 @@ class TokenBook {
   Outcome<std::string> add(Token token) EXCLUDES(mutex_);
   Outcome<void> remove(const std::string& name) EXCLUDES(mutex_);
   std::vector<Token> list() const EXCLUDES(mutex_);
+  // Returns the token with this text; no value if the token is unknown or has expired.
+  std::optional<Token> find(std::string_view text, int64_t now_ns) const EXCLUDES(mutex_);
   // Returns the caller with this token; no value if the token is unknown or has expired.
   std::optional<http::Caller> caller(std::string_view text, int64_t now_ns) const EXCLUDES(mutex_);
 

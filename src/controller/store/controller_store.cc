@@ -50,6 +50,10 @@ struct Table<Token> {
   static constexpr const char *name = "token", *key = "name";
 };
 template <>
+struct Table<Session> {
+  static constexpr const char *name = "session", *key = "name";
+};
+template <>
 struct Table<KeptEvent> {
   static constexpr const char *name = "event", *key = "kind, name_space, name, uid, reason";
 };
@@ -69,7 +73,7 @@ const std::string& script() {
   static const std::string text =
       creation<NodeRecord>() + creation<Object>() + creation<WorkloadRecord>() + creation<RevisionRecord>() +
       creation<ReplicaRecord>() + creation<JobRecord>() + creation<PodRecord>() + creation<Token>() +
-      creation<KeptEvent>() + creation<KeptAnswer>() +
+      creation<Session>() + creation<KeptEvent>() + creation<KeptAnswer>() +
       fmt::format("CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, {}) STRICT;",
                   rows::declarations<AuditRecord>()) +
       "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER) STRICT;"
@@ -115,7 +119,7 @@ int first_error(std::initializer_list<std::function<int()>> steps) {
 namespace {
 
 // Schema 6 had events without the uid of their object.
-const std::string& upgrade() {
+const std::string& upgrade_of_6() {
   static const std::string text =
       "ALTER TABLE event RENAME TO old_event;" + creation<KeptEvent>() +
       "INSERT INTO event (kind, name_space, name, uid, reason, message, count, first_ns, last_ns) "
@@ -124,12 +128,18 @@ const std::string& upgrade() {
   return text;
 }
 
+// Schema 7 had no sessions.
+const std::string& upgrade_of_7() {
+  static const std::string text = creation<Session>();
+  return text;
+}
+
 sqlite::Schema schema() {
   return {.name = "controller database",
           .option = "--state",
           .version = ControllerStore::schema_version,
           .script = script().c_str(),
-          .upgrade = upgrade().c_str()};
+          .upgrades = {upgrade_of_6().c_str(), upgrade_of_7().c_str()}};
 }
 
 }  // namespace
@@ -205,6 +215,7 @@ template Outcome<std::vector<ReplicaRecord>> ControllerStore::all();
 template Outcome<std::vector<JobRecord>> ControllerStore::all();
 template Outcome<std::vector<PodRecord>> ControllerStore::all();
 template Outcome<std::vector<Token>> ControllerStore::all();
+template Outcome<std::vector<Session>> ControllerStore::all();
 template Outcome<std::vector<KeptEvent>> ControllerStore::all();
 
 template <>
@@ -314,6 +325,14 @@ Outcome<void> ControllerStore::write(const Token& token) {
 
 Outcome<void> ControllerStore::remove(const Token& token) {
   return transact([&](sqlite3* db) { return run(db, "DELETE FROM token WHERE name = ?", token.name); });
+}
+
+Outcome<void> ControllerStore::write(const Session& session) {
+  return transact([&](sqlite3* db) { return insert(db, session); });
+}
+
+Outcome<void> ControllerStore::remove(const Session& session) {
+  return transact([&](sqlite3* db) { return run(db, "DELETE FROM session WHERE name = ?", session.name); });
 }
 
 Outcome<void> ControllerStore::write(std::span<const KeptEvent> events, std::span<const EventKey> removed) {

@@ -12,6 +12,7 @@
 
 #include "controller/objects/object_events.h"
 #include "controller/objects/object_registry.h"
+#include "controller/objects/session_book.h"
 #include "controller/objects/token_book.h"
 #include "controller/store/kept_answer.h"
 #include "controller/store/stored_records.h"
@@ -25,6 +26,7 @@ inline constexpr size_t max_audit_records = 100'000;
 
 class ControllerStore final : public Journal,
                               public TokenJournal,
+                              public SessionJournal,
                               public AnswerJournal,
                               public EventJournal,
                               public WorkloadJournal {
@@ -37,7 +39,7 @@ class ControllerStore final : public Journal,
   // Moves the files of a closed database aside because its contents are damaged. Returns the new path.
   static Outcome<std::string> move_aside(const std::string& path, int64_t now_s, const std::string& damage);
 
-  // Returns all records of a type, ordered by their key. Record is Object, Token, KeptEvent or a struct of
+  // Returns all records of a type, ordered by their key. Record is Object, Token, Session, KeptEvent or a struct of
   // stored_records.h. Events with an unknown reason or kind are left out.
   template <class Record>
   Outcome<std::vector<Record>> all();
@@ -61,6 +63,8 @@ class ControllerStore final : public Journal,
   Outcome<void> remove(const PodRecord&);
   Outcome<void> write(const Token&) override;
   Outcome<void> remove(const Token&) override;
+  Outcome<void> write(const Session&) override;
+  Outcome<void> remove(const Session&) override;
   // If the table is full, first deletes the oldest line of the caller with the most lines. Root's lines are
   // kept as long as they are at most a quarter.
   Outcome<void> append(const AuditRecord&);
@@ -79,7 +83,7 @@ class ControllerStore final : public Journal,
   // Returns the last resource version that was assigned.
   Outcome<uint64_t> version();
 
-  static constexpr int schema_version = 7;
+  static constexpr int schema_version = 8;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);

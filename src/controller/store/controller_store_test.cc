@@ -113,7 +113,8 @@ TEST(ControllerStore, keeps_events_of_the_previous_schema_without_a_uid) {
                   "\"message\" TEXT, \"count\" INTEGER, \"first_ns\" INTEGER, \"last_ns\" INTEGER, "
                   "PRIMARY KEY (kind, name_space, name, reason)) STRICT;"
                   "INSERT INTO was SELECT kind, name_space, name, reason, message, count, first_ns, last_ns "
-                  "FROM event; DROP TABLE event; ALTER TABLE was RENAME TO event; PRAGMA user_version = 6",
+                  "FROM event; DROP TABLE event; ALTER TABLE was RENAME TO event; DROP TABLE session; PRAGMA "
+                  "user_version = 6",
                   nullptr, nullptr, nullptr),
               SQLITE_OK);
     sqlite3_close(db);
@@ -216,6 +217,25 @@ TEST(ControllerStore, removes_the_event_with_the_given_object_and_reason) {
   ASSERT_TRUE(store.write(events, {}));
   ASSERT_TRUE(store.write({}, std::span(&events[0].key, 1)));
   EXPECT_THAT(*store.all<KeptEvent>(), ElementsAre(events[1]));
+}
+
+TEST(ControllerStore, stores_sessions_and_adds_their_table_to_a_file_without_one) {
+  const Directory dir;
+  const Session session{.name = "session-0123abcd",
+                        .role = http::Role::user,
+                        .account = "research",
+                        .token = "ci",
+                        .cookie_sha256 = "ab",
+                        .page_key_sha256 = "cd",
+                        .created_ns = 1,
+                        .expires_ns = 2};
+  ASSERT_TRUE(opened(dir).write(session));
+  execute(dir, "DROP TABLE session; PRAGMA user_version = 7");
+  EXPECT_THAT(*opened(dir).all<Session>(), IsEmpty());
+  ASSERT_TRUE(opened(dir).write(session));
+  EXPECT_THAT(*opened(dir).all<Session>(), ElementsAre(session));
+  ASSERT_TRUE(opened(dir).remove(session));
+  EXPECT_THAT(*opened(dir).all<Session>(), IsEmpty());
 }
 
 TEST(ControllerStore, gives_a_token_with_an_unknown_role_the_rights_of_a_viewer) {

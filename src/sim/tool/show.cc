@@ -97,6 +97,9 @@ void print_text(Set& set) {
     const Faults& faults = set.devices[i]->faults;
     if (faults.lost) std::printf("  fault   device lost\n");
     if (faults.hang) std::printf("  fault   the next kernel hangs\n");
+    if (faults.mig) std::printf("  fault   MIG is on\n");
+    if (faults.mps) std::printf("  fault   an MPS server runs\n");
+    if (faults.no_accounting) std::printf("  fault   NVML reports no memory of processes\n");
     if (faults.out_of_memory || faults.out_of_memory_above) std::printf("  fault   out of memory\n");
     if (faults.slow_nvml_ns)
       std::printf("  fault   NVML takes %.1f ms a call\n", static_cast<double>(faults.slow_nvml_ns) / 1e6);

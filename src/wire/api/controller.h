@@ -21,6 +21,7 @@ struct ControllerVersion {
   std::string state;     // Directory of the database.
   std::string endpoint;  // "http://127.0.0.1:8470". Empty if only the unix socket serves.
   uint64_t started_ns = 0;
+  bool console = false;  // Whether the endpoint serves the console.
 };
 
 // POST /v1/tokens of the controller
@@ -37,17 +38,43 @@ struct TokenMade {
   std::string token;  // "carve_" and 43 characters.
 };
 
+// A token, or a session of a browser that is signed in to the console.
 struct TokenView {
   std::string name;
   std::string role;
   std::string account;
   uint64_t created_ns = 0;
   uint64_t expires_ns = 0;  // 0 if the token never expires.
+  bool session = false;     // Whether this is a session.
 };
 
 // GET /v1/tokens of the controller
 struct TokenList {
   std::vector<TokenView> items;
+};
+
+// The response to POST /v1/codes of the controller: a code that signs a browser in with the caller's rights.
+struct SignInCode {
+  std::string code;
+  std::string path;         // Path of the page that uses it: "/login?code=...".
+  uint64_t expires_ns = 0;  // The code is valid until then, and for one session.
+};
+
+// POST /v1/session of the controller: exactly one of the two is set.
+struct SignInRequest {
+  std::string code;
+  std::string token;
+};
+
+// GET /v1/session of the controller: the caller's rights.
+struct SessionView {
+  std::string name;  // Name of the session. Empty for a caller without one.
+  std::string role;  // "viewer", "user", "operator"
+  std::string account;
+  uint64_t expires_ns = 0;  // 0 for a caller without a session.
+  // A request of the session has the cookie and this key, as the header Carve-Page-Key. Only the response to
+  // POST /v1/session contains it.
+  std::string page_key;
 };
 
 // POST /v1/services/NAME/modify of the controller: changes of the stored PAI-EAS document. A document with a
@@ -109,6 +136,9 @@ CARVE_DECLARE_DOCUMENT(api::ControllerVersion)
 CARVE_DECLARE_DOCUMENT(api::TokenRequest)
 CARVE_DECLARE_DOCUMENT(api::TokenMade)
 CARVE_DECLARE_DOCUMENT(api::TokenList)
+CARVE_DECLARE_DOCUMENT(api::SignInCode)
+CARVE_DECLARE_DOCUMENT(api::SignInRequest)
+CARVE_DECLARE_DOCUMENT(api::SessionView)
 CARVE_DECLARE_DOCUMENT(api::EasChanges)
 CARVE_DECLARE_DOCUMENT(api::Rendered)
 CARVE_DECLARE_DOCUMENT(api::JobParameters)

@@ -8,11 +8,13 @@
 
 namespace carve::controller {
 
-struct JournalFake : Journal, TokenJournal {
+struct JournalFake : Journal, TokenJournal, SessionJournal {
   Outcome<void> write(std::span<const Object>) override { return {}; }
   Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
   Outcome<void> write(const Token&) override { return {}; }
   Outcome<void> remove(const Token&) override { return {}; }
+  Outcome<void> write(const Session&) override { return {}; }
+  Outcome<void> remove(const Session&) override { return {}; }
 };
 
 // Returns a request for the target, which is a path, optionally followed by '?' and a query.
