@@ -1,6 +1,6 @@
 // A real agent on simulated devices, and a real controller that serves the built console.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import { tmpdir } from "node:os";
@@ -148,6 +148,13 @@ export class Stack {
   controllerGet = async (path: string) => (await ask(this.controllerSocket, path)).value;
   agentSlices = async (): Promise<any[]> => (await ask(this.agentSocket, "/v1/slices")).value.slices;
 
+  // HAProxy, which serves the endpoints, outlives the controller.
+  private endHaProxy() {
+    const record = join(this.folder, "c/proxy/haproxy.process");
+    const pid = existsSync(record) ? Number(readFileSync(record, "utf8").split(/\s+/)[1]) : 0;
+    if (pid > 1) process.kill(pid, "SIGTERM");
+  }
+
   async end() {
     // The services end with their objects, so that no program is left.
     for (const kind of ["services", "applications", "jobs"])
@@ -162,6 +169,7 @@ export class Stack {
       process.kill("SIGTERM");
       await ended;
     }
+    this.endHaProxy();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
