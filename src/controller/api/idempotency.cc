@@ -16,8 +16,7 @@ constexpr std::string_view secret_paths[] = {"/v1/tokens", "/v1/session", "/v1/c
 // Returns the identity to which a key belongs. Two callers of one account with different roles differ,
 // because a response may contain data that only one of them may see.
 std::string identity_of(const http::Caller& caller) {
-  const char* role = caller.may_operate() ? "operator" : caller.may_create() ? "user" : "viewer";
-  return fmt::format("{} as {}", caller.text(), role);
+  return fmt::format("{} as {}", caller.text(), text(role_of(caller)));
 }
 
 http::Response refuse_reuse(const std::string& key) {

@@ -10,12 +10,6 @@ namespace {
 constexpr std::string_view session_path = "/v1/session";
 constexpr const char* page_key_header = "Carve-Page-Key";
 
-std::string_view role_of(const http::Caller& caller) {
-  return text(caller.may_operate()  ? http::Role::operate
-              : caller.may_create() ? http::Role::user
-                                    : http::Role::viewer);
-}
-
 std::string account_of(const Call& call) {
   const std::string* account = call.caller.token_account();
   return account != nullptr ? *account : call.context.views.user_name(call.caller.uid().value_or(0));
@@ -100,8 +94,13 @@ http::Response post_code(const Call& call) {
   if (call.context.sessions == nullptr || !call.context.views.version().console)
     return refuse(FailureKind::failed_precondition,
                   "this controller serves no console; start it with --console DIR and with a TCP address");
+  // Otherwise a session could outlive its token, and its own end by an operator.
+  if (call.session != nullptr)
+    return refuse(
+        FailureKind::permission_denied,
+        "a session of a browser cannot create codes; run carve console on the controller's machine");
   const int64_t now = call.context.views.now_ns();
-  SignIn rights{.role = *parse_role(role_of(call.caller)), .account = account_of(call)};
+  SignIn rights{.role = role_of(call.caller), .account = account_of(call)};
   // A code of a token gives no rights beyond the token's lifetime.
   if (const auto token = http::bearer_token(call.request.headers))
     if (const auto known = call.context.tokens.find(*token, now)) {
@@ -119,7 +118,7 @@ http::Response post_code(const Call& call) {
 http::Response get_session(const Call& call) {
   if (call.session != nullptr) return document(session_view(*call.session));
   return document(api::SessionView{.name = "",
-                                   .role = std::string(role_of(call.caller)),
+                                   .role = std::string(text(role_of(call.caller))),
                                    .account = account_of(call),
                                    .expires_ns = 0,
                                    .page_key = ""});

@@ -99,6 +99,7 @@ TEST_F(SessionRoutes, a_code_signs_a_browser_in_with_the_rights_of_its_caller) {
   EXPECT_EQ(view->account, views.user_name(0));
   EXPECT_EQ(view->page_key, "") << "only the response to the sign-in has the key";
   EXPECT_EQ(ask(browser, "GET", "/v1/nodes", "", secrets(response)).status, 200u);
+  EXPECT_EQ(ask(browser, "POST", "/v1/codes", "", secrets(response)).status, 403u) << "it would not end";
   EXPECT_EQ(ask(browser, "GET", "/v1/tokens", "", secrets(response)).status, 200u);
 
   const auto of_user = secrets(sign_in("code", code_of(user(1000))));
@@ -110,6 +111,7 @@ TEST_F(SessionRoutes, a_request_needs_the_cookie_and_the_page_key) {
   const auto both = secrets(sign_in("code", code_of(user(0))));
   EXPECT_EQ(ask(browser, "GET", "/v1/nodes", "", {both[0]}).status, 401u);
   EXPECT_EQ(ask(browser, "GET", "/v1/nodes", "", {both[1]}).status, 401u);
+  EXPECT_EQ(ask(browser, "GET", "/v1/nodes", "", {both[0], {"Carve-Page-Key", "wrong"}}).status, 401u);
   EXPECT_EQ(
       ask(browser, "GET", "/v1/nodes", "", {{"Cookie", "a=b; " + both[0].value + "; c"}, both[1]}).status,
       200u)

@@ -112,6 +112,7 @@ Outcome<void> SessionBook::remove(const std::string& name) {
 }
 
 Outcome<void> SessionBook::remove_of_token(const std::string& token) {
+  std::erase_if(codes_, [&](const auto& code) { return code.second.gives.token == token; });
   for (const Session& session : list(0))
     if (session.token == token)
       if (auto removed = remove(session.name); !removed) return removed;

@@ -79,7 +79,7 @@ class SessionBook {
   // Returns the sessions that have not expired, ordered by name.
   std::vector<Session> list(int64_t now_ns) const;
   Outcome<void> remove(const std::string& name);
-  // Ends the sessions that the token began.
+  // Ends the sessions that the token began, and makes its codes invalid.
   Outcome<void> remove_of_token(const std::string& token);
 
  private:

@@ -77,7 +77,10 @@ TEST_F(SessionBookTest, a_session_ends_after_its_lifetime_or_with_its_token) {
   EXPECT_EQ(of_token.session.expires_ns, t0 + 5);
   ASSERT_TRUE(book.remove_of_token("other"));
   EXPECT_TRUE(book.has(of_token.session.name, t0));
+  const auto code = book.issue_code(by_token, t0), other = book.issue_code(research, t0);
   ASSERT_TRUE(book.remove_of_token("ci"));
+  EXPECT_FALSE(book.redeem(*code, t0)) << "a code of the removed token";
+  EXPECT_TRUE(book.redeem(*other, t0));
   EXPECT_FALSE(book.has(of_token.session.name, t0));
   EXPECT_TRUE(book.has(session.name, t0));
   // Expired sessions are deleted when the next one begins.

@@ -21,6 +21,11 @@ std::optional<http::Role> parse_role(std::string_view word) {
   return static_cast<http::Role>(found - std::begin(role_words));
 }
 
+http::Role role_of(const http::Caller& caller) {
+  if (caller.may_operate()) return http::Role::operate;
+  return caller.may_create() ? http::Role::user : http::Role::viewer;
+}
+
 TokenBook::TokenBook(TokenJournal& journal, std::vector<Token> tokens) : journal_(journal) {
   for (Token& token : tokens) {
     const std::string name = token.name;

@@ -32,6 +32,8 @@ struct Token {
 // Returns "viewer", "user" or "operator".
 std::string_view text(http::Role);
 std::optional<http::Role> parse_role(std::string_view);
+// Returns the role whose rights the caller has.
+http::Role role_of(const http::Caller&);
 
 // The destination of stored tokens. Each call is one transaction.
 class TokenJournal {
