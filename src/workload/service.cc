@@ -31,12 +31,15 @@ bool is_desired(const Service& service, const Replica& replica) {
   return replica.id.revision == service.revision && ordinal(replica.id) < service.replicas;
 }
 
-// Returns whether the replica's program has ended and will not be restarted.
+}  // namespace
+
 bool has_run(const Service& service, const Replica& replica) {
   if (replica.program != ProgramState::exited || replica.end == ProgramEnd::lost) return false;
   return service.restart_policy == RestartPolicy::never ||
          (service.restart_policy == RestartPolicy::on_failure && replica.end == ProgramEnd::succeeded);
 }
+
+namespace {
 
 // Returns whether the programs of all desired replicas have ended for good, and there are no other replicas.
 bool is_finished(const Service& service, const ServiceObserved& observed) {

@@ -207,4 +207,7 @@ struct ServiceStatus {
 
 ServiceStatus status(const Service&, const ServiceObserved&, Ns now);
 
+// Returns whether the replica's program has ended and will not be restarted.
+bool has_run(const Service&, const Replica&);
+
 }  // namespace carve::workload

@@ -47,7 +47,12 @@ bool runs(const objects::ReplicaStatus& replica) {
   return replica.state == ReplicaState::running || replica.state == ReplicaState::ready;
 }
 
-// Returns whether the replica's program ended by itself in the meantime.
+// Returns whether the replica's program has ended and is not restarted.
+bool has_run(const objects::ReplicaStatus& replica) {
+  return replica.state == ReplicaState::succeeded || replica.state == ReplicaState::failed;
+}
+
+// Returns whether the replica's program ended by itself in the meantime and will be restarted.
 bool has_failed(const objects::ReplicaStatus& before, const objects::ReplicaStatus& after) {
   return (after.state == ReplicaState::crash_loop_back_off ||
           after.state == ReplicaState::image_pull_failed) &&
@@ -59,6 +64,8 @@ void add_replica_events(Events& out, const objects::ReplicaStatus& before,
   const std::string name = replica_text(after);
   if (has_failed(before, after))
     out.push_back({replica_failed, fmt::format("{} ended: {}; it will be restarted", name, after.last_exit)});
+  if (has_run(after) && !has_run(before))
+    out.push_back({replica_ended, fmt::format("{} ended: {}", name, after.last_exit)});
   if (runs(after) && (!runs(before) || after.restarts > before.restarts))
     out.push_back({replica_started, after.restarts == 0 ? name + " started"
                                                         : fmt::format("{} started (start number {})", name,
@@ -84,7 +91,7 @@ void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
     add_replica_events(out, known != nullptr ? *known : objects::ReplicaStatus{}, replica);
   }
   for (const objects::ReplicaStatus& replica : before.replica_list) {
-    if (find(after, replica.slice) != nullptr) continue;
+    if (find(after, replica.slice) != nullptr || has_run(replica)) continue;
     // While a program runs, the last exit belongs to a previous attempt.
     const bool has_ended = !runs(replica) && replica.state != ReplicaState::starting;
     out.push_back(
@@ -135,7 +142,8 @@ void add_spec_events(Events& out, const Object& before, const Object& after) {
   const objects::ServiceSpec then = service_form(before), now = service_form(after);
   const size_t others = out.size();
   if (now.stopped != then.stopped)
-    out.push_back({now.stopped ? stopped : started, fmt::format("{} replicas", now.replicas)});
+    out.push_back({now.stopped ? stopped : started,
+                   fmt::format("{} replica{}", now.replicas, now.replicas == 1 ? "" : "s")});
   if (now.replicas != then.replicas)
     out.push_back({scaled, fmt::format("{} -> {} replicas", then.replicas, now.replicas)});
   if (now.restarted_at != then.restarted_at && !now.restarted_at.empty())

@@ -128,6 +128,17 @@ TEST(ObjectChanges, a_failing_replica_reports_its_last_exit_each_time) {
       ElementsAre(event(replica_started, "replica 0 of revision 1 started (start number 2)")));
 }
 
+TEST(ObjectChanges, the_end_of_a_program_that_is_not_restarted_is_one_event) {
+  const objects::ReplicaStatus ended = replica("Failed", 0, "exit status 4");
+  EXPECT_THAT(replica_change(replica("Running"), ended),
+              ElementsAre(event(replica_ended, "replica 0 of revision 1 ended: exit status 4")));
+  EXPECT_THAT(replica_change(replica("Running"), replica("Succeeded", 0, "exit status 0")),
+              ElementsAre(event(replica_ended, "replica 0 of revision 1 ended: exit status 0")));
+  ServiceState service;
+  service.status.replica_list = {ended};
+  EXPECT_THAT(after_change(service, [](ServiceState& s) { s.status.replica_list.clear(); }), IsEmpty());
+}
+
 TEST(ObjectChanges, each_failed_attempt_of_a_pod_is_an_event) {
   const auto failed = [](uint32_t attempt) {
     return objects::JobStatus{.phase = JobPhase::running,

@@ -79,6 +79,8 @@ WorkloadPhase phase_of(const StatusInput& in, const workload::ServiceStatus& cou
 ReplicaState state_of(const StatusInput& in, const workload::Replica& replica, const std::string& slice) {
   using enum ReplicaState;
   if (replica.retired_at) return stopping;
+  if (workload::has_run(in.desired, replica))
+    return replica.end == workload::ProgramEnd::succeeded ? succeeded : failed;
   if (replica.program == ProgramState::exited)
     return lacks_image(in, slice) ? image_pull_failed : crash_loop_back_off;
   if (replica.program == ProgramState::not_started) return starting;
