@@ -83,11 +83,7 @@ Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const
 }
 
 Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
-  if (const auto label = node_.labels.policy(); label && label != policy)
-    return failure(FailureKind::failed_precondition,
-                   "the label {} of this node sets {}; remove the label first (carve node set --label {}-)",
-                   node_.labels.key_of(LabelMeaning::policy), text(*label),
-                   node_.labels.key_of(LabelMeaning::policy));
+  if (const auto good = check_policy(node_.labels.all(), policy); !good) return good;
   Policies& policies = node_.compute.policies;
   if (policy == policies.desired()) return {};
   const auto done = policies.want(policy, node_.policy_holders());
@@ -96,10 +92,7 @@ Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
 }
 
 Outcome<void> NodeAgent::set_memory_unit(MemoryUnit unit, WhenHeld when_held, const std::string& by) {
-  if (const auto label = node_.labels.memory_unit(); label && label != unit)
-    return failure(FailureKind::failed_precondition,
-                   "the label {0} of this node sets {1}; change the label (carve node set --label {0}={2})",
-                   node_.labels.key_of(LabelMeaning::memory_unit), text(*label), text(unit));
+  if (const auto good = check_memory_unit(node_.labels.all(), unit); !good) return good;
   KeptSettings& kept = node_.kept_settings;
   if (kept.memory_unit().desired == unit) return {};
   const auto holders = node_.memory_unit_holders();

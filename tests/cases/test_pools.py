@@ -334,6 +334,9 @@ def test_labels_of_a_running_agent_have_the_same_meaning_as_in_a_controller(worl
         return done.stderr
     label("carve.dev/compute-policy=native-burst-share")
     assert {d["policy"]["effective"] for d in world.json("devices")["devices"]} == {"native-burst-share"}
+    done = world.carve("node", "set", "--policy", "fixed-share", "--label", "team=ml")
+    assert done.returncode == 1 and "carve node set --label carve.dev/compute-policy-" in done.stderr, done.stderr
+    assert "team" not in world.json("node")["labels"], "a refused change changes nothing"
     assert "the label carve.dev/compute-policy sets the same property and is native-burst-share" in label(
         "vke.volcengine.com/mgpu-compute-policy=fixed-share", status=1)
     label("gpuMemoryUnit=128MiB")

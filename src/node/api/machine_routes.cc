@@ -10,6 +10,7 @@
 #include "node/api/requests.h"
 #include "node/metrics/chrome_trace.h"
 #include "node/metrics/metrics.h"
+#include "node/settings/node_labels.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "wire/api/device.h"
@@ -68,29 +69,42 @@ http::Response node(const RequestContext& a) { return document(view_node(a.look(
 
 constexpr size_t max_refusal_bytes = 1024;
 
-Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change) {
-  const std::string by = a.caller.text();
-  std::map<std::string, std::optional<std::string>> labels(change.labels.begin(), change.labels.end());
-  for (const std::string& key : change.removed_labels) labels[key].reset();
-  for (const auto& [key, value] : labels) {
+// Refuses changes that are invalid or contradict each other, before any of them is made.
+Outcome<void> check_change(const api::NodeChange& change, const LabelChanges& changed_labels,
+                           std::map<std::string, std::string> labels) {
+  for (const auto& [key, value] : changed_labels) {
     const auto valid = parse_label_change(value ? key + "=" + *value : key + "-");
     if (!valid || valid->first != key)
       return failure(FailureKind::invalid_argument,
                      "label '{}': the key must not contain '=', and key and value must be printable ASCII",
                      key.substr(0, 80));
-    if (const auto done = a.agent.set_label(key, value, by); !done) return done;
+    if (value)
+      labels[key] = *value;
+    else
+      labels.erase(key);
   }
+  if (change.refuse_grants && change.refuse_grants->size() > max_refusal_bytes)
+    return failure(FailureKind::invalid_argument, "refuse_grants: the message must have at most {} bytes",
+                   max_refusal_bytes);
+  if (change.memory_unit)
+    if (const auto good = check_memory_unit(labels, *change.memory_unit); !good) return good;
+  return change.policy ? check_policy(labels, *change.policy) : Outcome<void>{};
+}
+
+Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change) {
+  const std::string by = a.caller.text();
+  LabelChanges labels(change.labels.begin(), change.labels.end());
+  for (const std::string& key : change.removed_labels) labels[key].reset();
+  if (const auto good = check_change(change, labels, a.agent.node().labels); !good) return good;
+  for (const auto& [key, value] : labels)
+    if (const auto done = a.agent.set_label(key, value, by); !done) return done;
   if (change.memory_unit)
     if (const auto done = a.agent.set_memory_unit(*change.memory_unit,
                                                   change.when_free ? WhenHeld::wait : WhenHeld::refuse, by);
         !done)
       return done;
-  if (change.refuse_grants) {
-    if (change.refuse_grants->size() > max_refusal_bytes)
-      return failure(FailureKind::invalid_argument, "refuse_grants: the message must have at most {} bytes",
-                     max_refusal_bytes);
+  if (change.refuse_grants)
     if (const auto done = a.agent.refuse_grants(*change.refuse_grants, by); !done) return done;
-  }
   return change.policy ? a.agent.set_policy(*change.policy, by) : Outcome<void>{};
 }
 

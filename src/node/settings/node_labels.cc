@@ -78,6 +78,37 @@ Outcome<void> NodeLabels::change(const std::string& key, const std::optional<std
   return {};
 }
 
+namespace {
+
+// Returns the value that a label with the meaning sets, and the label's key; no value if there is no such
+// label.
+template <class T>
+std::optional<std::pair<T, std::string>> setting_of(const std::map<std::string, std::string>& labels,
+                                                    LabelMeaning meaning) {
+  for (const auto& [key, value] : labels)
+    if (meaning_of(key) == meaning)
+      if (const auto parsed = parse<T>(value)) return std::pair{*parsed, key};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Outcome<void> check_policy(const std::map<std::string, std::string>& labels, Policy policy) {
+  const auto label = setting_of<Policy>(labels, LabelMeaning::policy);
+  if (!label || label->first == policy) return {};
+  return failure(FailureKind::failed_precondition,
+                 "the label {0} of this node sets {1}; remove the label first (carve node set --label {0}-)",
+                 label->second, text(label->first));
+}
+
+Outcome<void> check_memory_unit(const std::map<std::string, std::string>& labels, MemoryUnit unit) {
+  const auto label = setting_of<MemoryUnit>(labels, LabelMeaning::memory_unit);
+  if (!label || label->first == unit) return {};
+  return failure(FailureKind::failed_precondition,
+                 "the label {0} of this node sets {1}; change the label (carve node set --label {0}={2})",
+                 label->second, text(label->first), text(unit));
+}
+
 std::optional<Policy> NodeLabels::policy() const {
   const std::string key = key_of(LabelMeaning::policy);
   return key.empty() ? std::nullopt : parse<Policy>(labels_.at(key));

@@ -37,4 +37,8 @@ class NodeLabels {
   std::set<std::string> removed_;  // System labels that this agent removed.
 };
 
+// Refuse a policy or a memory unit that differs from the one that a label in `labels` sets.
+Outcome<void> check_policy(const std::map<std::string, std::string>& labels, Policy);
+Outcome<void> check_memory_unit(const std::map<std::string, std::string>& labels, MemoryUnit);
+
 }  // namespace carve::node
