@@ -95,8 +95,8 @@ class Conversation final : private Stream, private LaterAnswer {
   };
   std::optional<Awaited> awaited_;
   bool streaming_ = false;
-  bool closing_ = false;  // Over when everything has been sent.
-  bool broken_ = false;   // Over immediately.
+  bool closing_ = false;  // The connection closes when everything has been sent.
+  bool broken_ = false;   // It closes immediately.
   int64_t since_ns_;      // Start of the request being read, or last sent bytes.
   int64_t asked_ns_ = 0;  // When the request arrived, or its later answer was ready.
   // Destroyed first, because it uses the stream or the later answer, which is this object.

@@ -94,7 +94,7 @@ http::Response post_code(const Call& call) {
   if (call.context.sessions == nullptr || !call.context.views.version().console)
     return refuse(FailureKind::failed_precondition,
                   "this controller serves no console; start it with --console DIR and with a TCP address");
-  // Otherwise a session could outlive its token, and its own end by an operator.
+  // Otherwise a session could create its successor, and so outlive its token or an operator who ends it.
   if (call.session != nullptr)
     return refuse(
         FailureKind::permission_denied,

@@ -214,7 +214,7 @@ http::Response process_slice(const RequestContext& a, const std::string& name) {
   const auto slice = may_see ? a.agent.slice_of(process.pid) : std::nullopt;
   if (!may_see || !os::alive(pidfd))
     return problem(refuse(FailureKind::not_found,
-                          fmt::format("no process {} that started at {} exists or is yours", pid, begun)));
+                          fmt::format("there is no process {} of yours that started at {}", pid, begun)));
   return document(api::ProcessSlice{.slice = slice ? slice->name() : ""});
 }
 
