@@ -50,6 +50,8 @@ class AgentClient {
   Answer<std::string> trace(unsigned seconds) const;
   // Returns the figures of devices and slices in Prometheus' text format.
   Answer<std::string> metrics() const;
+  // Returns the text of GET `target`, a path with its query.
+  Answer<std::string> view(const std::string& target) const;
   // Returns the state of the agent from four calls. If `stops` is set, it is called between two calls, and if
   // it returns true, the poll ends with a problem.
   Answer<api::AgentReport> report(const std::function<bool()>& stops = nullptr) const;

@@ -53,7 +53,7 @@ def test_an_unknown_label_of_a_node_or_namespace_is_rejected(carve):
     for label in ("carve.dev/mod=memory", "carve.dev/memory-unit=128MiB"):
         said = carve.refused("label", "node", "n0", label)
         assert f"unknown label '{label.split('=')[0]}'; a node can have carve.dev/agent, carve.dev/bookkeeper" in said
-    assert "a namespace can have carve.dev/sharing" in carve.refused("label", "namespace", "default", "carve.dev/sharng=disabled")
+    assert "a namespace can have carve.dev/account, carve.dev/sharing" in carve.refused("label", "namespace", "default", "carve.dev/sharng=disabled")
     assert "must be enabled or disabled, not 'disable'" in carve.refused("label", "namespace", "default", "carve.dev/sharing=disable")
     for known in (("node", "n0", "carve.dev/placement=spread"), ("node", "n0", "carve.dev/placement-"),
                   ("namespace", "default", "carve.dev/sharing=enabled"), ("namespace", "default", "carve.dev/sharing-")):
@@ -83,6 +83,29 @@ def test_the_agent_runs_on_nodes_with_the_right_labels(carve):
     assert until(lambda: wanted() == 0), "their agents are services of the host"
     for name, label in zip(("n0", "n1", "one"), labels):
         carve.kubectl("label", "node", name, "carve.dev/agent-", label.split("=")[0] + "-")
+
+
+def test_the_account_of_a_namespace_pays_for_its_pods(carve):
+    def account(name):
+        return carve.api.get(f"/api/v1/namespaces/default/pods/{name}")["metadata"]["labels"].get("carve.dev/account")
+    limits = {"carve.dev/memory": "1Gi"}
+    carve.create(pod_object("before", limits))
+    assert account("before") is None, "without a label the namespace itself is the account"
+    carve.kubectl("label", "namespace", "default", "carve.dev/account=research")
+    try:
+        def labelled():
+            carve.kubectl("delete", "pod", "paid", "--ignore-not-found", "--now")
+            carve.create(pod_object("paid", limits))
+            return account("paid") == "research"
+        assert until(labelled, 30), "the coordinator caches a namespace for 5 s"
+        said = carve.refused("label", "pod", "paid", "carve.dev/account=production", "--overwrite")
+        assert "the label carve.dev/account of a pod with slices is immutable" in said
+        other = pod_object("other", limits)
+        other["metadata"].setdefault("labels", {})["carve.dev/account"] = "production"
+        said = carve.refused("create", "-f", "-", stdin=json.dumps(other))
+        assert "account 'research' pays for the pods of namespace default" in said
+    finally:
+        carve.kubectl("label", "namespace", "default", "carve.dev/account-")
 
 
 @pytest.mark.parametrize("overlay", ["default", "unit-128MiB", "tainted", "plain-nvidia-gpu"])

@@ -207,10 +207,10 @@ def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
     tls = ssl._create_unverified_context()
     web.kubectl("create", "serviceaccount", "reader")
 
-    def read():
+    def read(path="/metrics"):
         token = web.kubectl("create", "token", "reader").strip()
         try:
-            request = urllib.request.Request("https://127.0.0.1:9472/metrics", headers={"Authorization": f"Bearer {token}"})
+            request = urllib.request.Request(f"https://127.0.0.1:9472{path}", headers={"Authorization": f"Bearer {token}"})
             return urllib.request.urlopen(request, context=tls, timeout=10).read().decode()
         except urllib.error.HTTPError as error:
             return str(error.code)
@@ -223,6 +223,18 @@ def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
     assert int(charged[0].split()[-1]) >= 1 << 30
     with pytest.raises(OSError):
         urllib.request.urlopen("http://127.0.0.1:9472/metrics", timeout=10).read()
+
+    # The agent's records need a role of their own.
+    assert read("/v1/usage?after=0") == "403", "the role for metrics is none for usage"
+    web.kubectl("create", "clusterrolebinding", "usage", "--clusterrole=carve-usage-reader", "--serviceaccount=default:reader")
+    text = until(lambda: (t := read("/v1/usage?after=0")) != "403" and t)
+    records = [r["slice"] for r in json.loads(text)["records"] if r["slice"]["holder"]["pod"]["name"] == "web"]
+    assert records and {slice["account"] for slice in records} == {"default"}, text
+    assert {s["account"] for s in json.loads(read("/v1/slices"))["slices"] if s["holder"]["pod"]["name"] == "web"} == {"default"}
+    devices = {device["uuid"] for device in json.loads(read("/v1/devices"))["devices"]}
+    assert {part["device"] for slice in records for part in slice["parts"]} <= devices, text
+    assert json.loads(read("/v1/node"))["bookkeeper"] == "kubernetes"
+    assert read("/v1/usage?after=x") == "400" and read("/v1/trace?seconds=1") == "404" and read("/v1/slices/web") == "404"
 
 
 def test_a_crashed_agent_restarts_without_a_restart_of_its_container(web):

@@ -9,6 +9,7 @@
 #include "kubernetes/coordinator/webhook/review.h"
 #include "kubernetes/coordinator/webhook/settings_review.h"
 #include "os/log.h"
+#include "wire/api/exposition.h"
 
 namespace carve::kubernetes::coordinator {
 namespace {
@@ -210,8 +211,9 @@ http::Response Coordinator::extender(const http::Request& request) {
 
 http::Response Coordinator::webhook(const http::Request& request) {
   if (request.path == "/metrics" && request.method == "GET")
-    return readers_.answer(
-        request, [this](const kubernetes::ReaderCheck::Done& done) { done(metrics_text(figures())); });
+    return readers_.answer(request, [this](const kubernetes::ReaderCheck::Done& done) {
+      done({.type = api::metrics_type, .content = metrics_text(figures())});
+    });
   const bool is_pod = request.path == "/mutate", is_settings = request.path == "/settings";
   if (!is_pod && !is_settings) return plain(404, "unknown path; use /mutate, /settings or /metrics");
   if (request.method != "POST") return plain(405, "use POST");

@@ -43,6 +43,8 @@ void NamespaceReader::namespace_answered(const std::string& name, const kubernet
   Reading& reading = readings_.at(name);
   if (const auto label = object->labels.find(sharing_label); label != object->labels.end())
     reading.rules.is_sharing = label->second == "enabled";
+  if (const auto label = object->labels.find(kubernetes::account_label); label != object->labels.end())
+    reading.rules.account = label->second;
   reading.call =
       client_.send({.target = "/api/v1/namespaces/" + name + "/resourcequotas", .deadline_ns = deadline_ns},
                    [this, name](const kubernetes::ApiAnswer& a) { quotas_answered(name, a); });

@@ -19,6 +19,10 @@ namespace carve::kubernetes {
 inline constexpr const char* request_annotation = "carve.dev/request";
 inline constexpr uint32_t request_version = 1;
 
+// Label of a pod: the account that pays for its slices. The webhook copies the namespace's label of the same
+// name; if neither has it, the namespace is the account.
+inline constexpr const char* account_label = "carve.dev/account";
+
 // The slice of a container.
 struct RequestedSlice {
   Amounts amounts;                // The memory includes the bytes of requested units.

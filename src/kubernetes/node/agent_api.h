@@ -30,6 +30,7 @@ class AgentApi {
   virtual Answer<api::SlotFiles> slot_files(ContainerSlot) = 0;
   virtual Answer<api::Nothing> withdraw_slot(ContainerSlot) = 0;
   virtual Answer<std::string> metrics() = 0;
+  virtual Answer<std::string> view(const std::string& target) = 0;
 };
 
 }  // namespace carve::kubernetes::node

@@ -10,6 +10,7 @@
 #include "os/command_line.h"
 #include "os/log.h"
 #include "os/process.h"
+#include "wire/api/exposition.h"
 
 namespace carve::kubernetes::node {
 namespace {
@@ -38,6 +39,15 @@ std::string grant_note(const api::Slice& slice) {
                          text(Bytes{part.quota_bytes}), part.index, part.uuid, part.device_name);
   return fmt::format("granted {}; isolation {}, enforcement {}", parts, text(slice.isolation),
                      text(slice.enforcement.memory.level));
+}
+
+// Returns the agent's response to GET `target`.
+http::Response view_of(AgentApi& agent, const std::string& target) {
+  auto text = agent.view(target);
+  if (text) return {.content = std::move(*text)};
+  return {.status = text.error().status == 0 ? 503 : text.error().status,
+          .type = "application/problem+json",
+          .content = api::write(text.error())};
 }
 
 }  // namespace
@@ -127,8 +137,10 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
                                                .note = message});
                                        }})) {
   if (listener)
-    metrics_.emplace(loop, client_, std::move(listener->socket), std::move(listener->identity),
-                     [this](const kubernetes::ReaderCheck::Done& done) { give_metrics(done); });
+    reader_port_.emplace(
+        loop, client_, std::move(listener->socket), std::move(listener->identity),
+        [this](const kubernetes::ReaderCheck::Done& done) { give_metrics(done); },
+        [&agent](const std::string& target) { return view_of(agent, target); });
 }
 
 ApiSide::~ApiSide() = default;
@@ -140,7 +152,8 @@ void ApiSide::give_metrics(const kubernetes::ReaderCheck::Done& done) {
     loop_.post([this, done, text = std::move(text)]() mutable {
       KubeletFigures figures = publisher_.figures();
       figures.version = CARVE_VERSION;
-      done(metrics_text(figures, text ? std::optional(std::move(*text)) : std::nullopt));
+      done({.type = api::metrics_type,
+            .content = metrics_text(figures, text ? std::optional(std::move(*text)) : std::nullopt)});
     });
   });
 }

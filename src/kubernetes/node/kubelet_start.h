@@ -10,10 +10,10 @@
 #include "kubernetes/node/container_starter.h"
 #include "kubernetes/node/event_sender.h"
 #include "kubernetes/node/kubelet_options.h"
-#include "kubernetes/node/metrics_port.h"
 #include "kubernetes/node/node_publisher.h"
 #include "kubernetes/node/plugin/plugin_registrar.h"
 #include "kubernetes/node/podresources/pod_resources.h"
+#include "kubernetes/node/reader_port.h"
 #include "kubernetes/node/rules/slot_choice.h"
 #include "os/loop.h"
 
@@ -56,7 +56,7 @@ class ApiSide {
   NodePublisher publisher_;
   std::unique_ptr<AgentWorker> agent_worker_;
   std::unique_ptr<ContainerReporter> reporter_;
-  std::optional<MetricsPort> metrics_;
+  std::optional<ReaderPort> reader_port_;
 };
 
 // The plugin's threads: slots and container starts.

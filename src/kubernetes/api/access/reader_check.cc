@@ -4,7 +4,6 @@
 
 #include <optional>
 
-#include "wire/api/exposition.h"
 #include "wire/api/json_value.h"
 
 namespace carve::kubernetes {
@@ -12,23 +11,21 @@ namespace {
 
 using api::Json;
 
-http::Response refused(unsigned status) {
-  const char* const message =
+http::Response refused(unsigned status, const std::string& path) {
+  const std::string message =
       status == 401   ? "send the token of a service account in the header 'Authorization: Bearer TOKEN'"
-      : status == 403 ? "the account is not allowed to get /metrics"
+      : status == 403 ? "the account is not allowed to get " + path
                       : "the API server does not respond";
-  http::Response out{.status = status, .type = "text/plain", .content = std::string(message) + "\n"};
+  http::Response out{.status = status, .type = "text/plain", .content = message + "\n"};
   if (status == 401) out.headers.push_back({"WWW-Authenticate", "Bearer"});
   return out;
 }
 
-http::Response metrics_response(std::string text) {
-  return {.type = api::metrics_type, .content = std::move(text)};
-}
-
-std::string key_of(const std::string& token) {
+// A path contains no space, so the text is different for each pair.
+std::string key_of(const std::string& path, const std::string& token) {
+  const std::string text = path + " " + token;
   std::string out(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
          reinterpret_cast<unsigned char*>(out.data()));
   return out;
 }
@@ -47,8 +44,8 @@ bool is_true(const Json& object, const char* key) {
 }
 
 // Builds the spec of a SubjectAccessReview for the user that a TokenReview returned.
-Json access_of(const Json& user) {
-  Json spec{{"nonResourceAttributes", {{"path", "/metrics"}, {"verb", "get"}}}};
+Json access_of(const Json& user, const std::string& path) {
+  Json spec{{"nonResourceAttributes", {{"path", path}, {"verb", "get"}}}};
   spec["user"] = user.value("username", Json(""));
   for (const auto& [from, to] : {std::pair{"groups", "groups"}, {"uid", "uid"}, {"extra", "extra"}})
     if (user.contains(from)) spec[to] = user[from];
@@ -80,25 +77,27 @@ http::Response response_of(const std::shared_ptr<WaitingReader>& waiting) {
 
 http::Response ReaderCheck::answer(const http::Request& request, const Source& source) {
   const auto token = http::bearer_token(request.headers);
-  if (!token) return refused(401);
+  if (!token) return refused(401, request.path);
   const auto waiting = std::make_shared<WaitingReader>();
-  const auto decided = [waiting, source](unsigned status) {
-    if (status != 200) return waiting->give(refused(status));
-    source([waiting](std::string text) { waiting->give(metrics_response(std::move(text))); });
+  const auto decided = [waiting, source, path = request.path](unsigned status) {
+    if (status != 200) return waiting->give(refused(status, path));
+    source([waiting](http::Response response) { waiting->give(std::move(response)); });
   };
-  const std::string key = key_of(std::string(*token));
+  const std::string key = key_of(request.path, std::string(*token));
   if (const auto known = known_.find(key); known != known_.end() && client_.now() < known->second.until)
     decided(known->second.status);
   else if (questions_.size() >= max_asked)
     decided(503);
   else
-    ask(std::string(*token), key, decided);
+    ask(request.path, std::string(*token), key, decided);
   return response_of(waiting);
 }
 
-void ReaderCheck::ask(const std::string& token, const std::string& key, std::function<void(unsigned)> done) {
+void ReaderCheck::ask(const std::string& path, const std::string& token, const std::string& key,
+                      std::function<void(unsigned)> done) {
   const uint64_t number = next_++;
   Question& question = questions_[number];
+  question.path = path;
   question.key = key;
   question.done = std::move(done);
   const Json body{
@@ -115,7 +114,7 @@ void ReaderCheck::reviewed(uint64_t number, const ApiAnswer& answer) {
     return finish(number, 401);
   const Json body{{"apiVersion", "authorization.k8s.io/v1"},
                   {"kind", "SubjectAccessReview"},
-                  {"spec", access_of(status["user"])}};
+                  {"spec", access_of(status["user"], questions_.at(number).path)}};
   questions_.at(number).call = client_.send(
       {.method = "POST", .target = "/apis/authorization.k8s.io/v1/subjectaccessreviews", .body = body.dump()},
       [this, number](const ApiAnswer& a) { allowed(number, a); });

@@ -1,6 +1,6 @@
-// Checks whether a request may read /metrics: its token must belong to an account (TokenReview) that may
-// `get` the nonResourceURL /metrics (SubjectAccessReview). A result is cached for 60 s under the token's
-// SHA-256. Sources: authentication.k8s.io/v1, authorization.k8s.io/v1.
+// Checks whether a request may read a path: its token must belong to an account (TokenReview) that may `get`
+// the path as a nonResourceURL (SubjectAccessReview). A result is cached for 60 s under the SHA-256 of the
+// path and the token. Sources: authentication.k8s.io/v1, authorization.k8s.io/v1.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ class ReaderCheck {
  public:
   explicit ReaderCheck(ApiClient& client) : client_(client) {}
 
-  // Passes the text to `done`, either immediately or later in this thread.
-  using Done = std::function<void(std::string text)>;
+  // Passes the response to `done`, either immediately or later in this thread.
+  using Done = std::function<void(http::Response)>;
   using Source = std::function<void(Done)>;
 
-  // Responds with the source's text if the caller may read it, otherwise with 401, 403 or 503. The source is
-  // called only for callers that may read.
+  // Responds with the source's response if the caller may get the request's path, otherwise with 401, 403 or
+  // 503. The source is called only for callers that may.
   http::Response answer(const http::Request&, const Source&);
 
  private:
@@ -34,11 +34,13 @@ class ReaderCheck {
     Nanoseconds until;
   };
   struct Question {
+    std::string path;
     std::string key;
     std::function<void(unsigned status)> done;
     std::unique_ptr<ApiCall> call;
   };
-  void ask(const std::string& token, const std::string& key, std::function<void(unsigned)> done);
+  void ask(const std::string& path, const std::string& token, const std::string& key,
+           std::function<void(unsigned)> done);
   void reviewed(uint64_t number, const ApiAnswer&);
   void allowed(uint64_t number, const ApiAnswer&);
   void finish(uint64_t number, unsigned status);

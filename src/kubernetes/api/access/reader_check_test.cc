@@ -19,7 +19,9 @@ struct Reader final : http::LaterAnswer {
 };
 
 struct ReadingScenario {
-  ReaderCheck::Source source = [](const ReaderCheck::Done& done) { done("series"); };
+  ReaderCheck::Source source = [](const ReaderCheck::Done& done) {
+    done({.content = std::string("series")});
+  };
   VirtualTime time;
   ApiServerFake server;
   SimulatedApiClient client{time, server, 1};
@@ -34,8 +36,8 @@ struct ReadingScenario {
              spec["nonResourceAttributes"]["path"] == "/metrics";
     };
   }
-  Reader read(const std::string& token) {
-    http::Request request{.method = "GET", .path = "/metrics", .query = "", .body = ""};
+  Reader read(const std::string& token, const std::string& path = "/metrics") {
+    http::Request request{.method = "GET", .path = path, .query = "", .body = ""};
     if (!token.empty()) request.headers.add("Authorization", "Bearer " + token);
     Reader out;
     http::Response response = check.answer(request, source);
@@ -56,6 +58,13 @@ TEST(ReaderCheck, lets_an_account_that_may_get_metrics_read_them) {
   EXPECT_EQ(s.read("").status, 401u);
   EXPECT_EQ(s.read("unknown").status, 401u);
   EXPECT_EQ(s.read("other").status, 403u);
+}
+
+TEST(ReaderCheck, the_permission_to_read_one_path_is_none_for_another) {
+  ReadingScenario s;
+  EXPECT_EQ(s.read("good").status, 200u);
+  EXPECT_EQ(s.read("good", "/v1/usage").status, 403u) << "the cached result is that of /metrics";
+  EXPECT_EQ(s.read("good", "/v1/usage").body, "the account is not allowed to get /v1/usage\n");
 }
 
 TEST(ReaderCheck, caches_a_result_for_a_minute) {
@@ -84,13 +93,13 @@ TEST(ReaderCheck, sends_a_text_that_becomes_available_later) {
   s.source = [&](ReaderCheck::Done given) {
     done = std::move(given);
     ++asked;
-    s.time.at(s.time.now() + second_ns, [&] { done("late series"); });
+    s.time.at(s.time.now() + second_ns, [&] { done({.content = std::string("late series")}); });
   };
   EXPECT_EQ(s.read("good").body, "late series");
   EXPECT_EQ(s.read("good").body, "late series") << "the reader's result is cached";
   EXPECT_EQ(s.read("other").status, 403u);
   EXPECT_EQ(asked, 2u) << "not called for readers without access";
-  done("the reader has disconnected");
+  done({.content = std::string("the reader has disconnected")});
 }
 
 }  // namespace

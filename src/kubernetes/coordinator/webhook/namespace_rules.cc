@@ -71,6 +71,13 @@ Result<std::vector<std::string>, std::string> read_quota_keys(std::string_view j
   return out;
 }
 
+std::string account_refusal_in(const NamespaceRules& rules, const std::string& pod_account) {
+  if (rules.account.empty() || pod_account.empty() || rules.account == pod_account) return "";
+  return fmt::format(
+      "label {0}: account '{1}' pays for the pods of namespace {2}; leave out the label, or write {0}: {1}",
+      kubernetes::account_label, rules.account, rules.name);
+}
+
 std::string refusal_in(const NamespaceRules& rules, const kubernetes::PodRequest& request, bool shares) {
   const auto shared = std::ranges::find_if(request.containers,
                                            [](const auto& entry) { return !entry.second.amounts.exclusive; });

@@ -64,6 +64,16 @@ TEST(NamespaceRules, rejects_a_request_without_the_amount_that_a_quota_counts) {
   EXPECT_THAT(refusal_in(devices, amount, true), HasSubstr("counts nothing"));
 }
 
+TEST(NamespaceRules, a_pod_cannot_choose_another_account_than_its_namespace) {
+  const NamespaceRules rules{.name = "a", .account = "research"};
+  EXPECT_EQ(account_refusal_in(rules, "production"),
+            "label carve.dev/account: account 'research' pays for the pods of namespace a; leave out the "
+            "label, or write carve.dev/account: research");
+  EXPECT_EQ(account_refusal_in(rules, "research"), "");
+  EXPECT_EQ(account_refusal_in(rules, ""), "");
+  EXPECT_EQ(account_refusal_in({.name = "a"}, "production"), "") << "the namespace has no account";
+}
+
 TEST(NamespaceRules, reads_the_keys_of_all_quotas) {
   const auto keys = read_quota_keys(
       R"({"kind":"ResourceQuotaList","items":[{"spec":{"hard":{"pods":"5","requests.carve.dev/memory":"8Gi"}}},)"

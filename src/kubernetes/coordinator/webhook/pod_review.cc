@@ -1,6 +1,7 @@
 #include "kubernetes/coordinator/webhook/pod_review.h"
 
 #include "dialects/pod/admission.h"
+#include "dialects/pod/pod_json.h"
 #include "dialects/pod/reapplication.h"
 #include "kubernetes/coordinator/webhook/review.h"
 
@@ -12,6 +13,13 @@ std::optional<kubernetes::PodRequest> request_of(const api::Json& pod) {
   const auto read = kubernetes::read_request(
       pod.value(api::Json::json_pointer("/metadata/annotations/carve.dev~1request"), std::string()));
   return read ? std::optional(*read) : std::nullopt;
+}
+
+// Returns the pod's label carve.dev/account; empty if it has none.
+std::string account_of(const api::Json& pod) {
+  const auto* const labels = dialects::member(dialects::member(&pod, "metadata"), "labels");
+  return labels != nullptr && labels->is_object() ? dialects::text_member(*labels, kubernetes::account_label)
+                                                  : "";
 }
 
 PodReview refused(PodReview review, unsigned status, const std::string& message) {
@@ -45,14 +53,25 @@ Result<PodReview, std::string> review_pod(std::string_view json, const dialects:
   if (!admitted) return refused(std::move(out), unprocessable, message_of(admitted.error()));
   out.is_allowed = true;
   out.answer = accept(review->uid, review->object, admitted->pod, admitted->warnings);
-  if (admitted->is_sliced) out.request = request_of(admitted->pod);
+  if (!admitted->is_sliced) return out;
+  out.request = request_of(admitted->pod);
+  out.sent = review->object;
+  out.stored = admitted->pod;
+  out.warnings = admitted->warnings;
   return out;
 }
 
 PodReview in_namespace(PodReview review, const NamespaceRules& rules, bool shares) {
   if (!review.request) return review;
-  const std::string refusal = refusal_in(rules, *review.request, shares);
-  return refusal.empty() ? review : refused(std::move(review), unprocessable, refusal);
+  const std::string account = account_of(review.stored);
+  for (const std::string& refusal :
+       {refusal_in(rules, *review.request, shares), account_refusal_in(rules, account)})
+    if (!refusal.empty()) return refused(std::move(review), unprocessable, refusal);
+  if (!rules.account.empty() && account.empty()) {
+    review.stored["metadata"]["labels"][kubernetes::account_label] = rules.account;
+    review.answer = accept(review.uid, review.sent, review.stored, review.warnings);
+  }
+  return review;
 }
 
 PodReview without_namespace(PodReview review, const std::string& problem) {

@@ -90,6 +90,31 @@ TEST(PodReview, the_namespaces_rules_are_applied_last) {
   }
 }
 
+TEST(PodReview, a_pod_gets_the_account_of_its_namespace) {
+  const NamespaceRules rules{.name = "a", .account = "research"};
+  const auto reviewed = [&](const Json& pod, const NamespaceRules& in) {
+    const auto review = review_pod(review_of(pod).dump(), {});
+    EXPECT_TRUE(review && review->request);
+    return Json::parse(in_namespace(*review, in, true).answer)["response"];
+  };
+  Json pod = pod_with({{"carve.dev/memory", "4Gi"}});
+  Json out = patched(pod, reviewed(pod, rules));
+  EXPECT_EQ(out["metadata"]["labels"]["carve.dev/account"], "research");
+  EXPECT_EQ(out["metadata"]["labels"]["carve.dev/sliced"], "true") << "the rest of the patch is kept";
+  EXPECT_EQ(out["spec"]["schedulerName"], "carve-scheduler");
+  EXPECT_FALSE(
+      patched(pod, reviewed(pod, {.name = "a"}))["metadata"]["labels"].contains("carve.dev/account"));
+
+  pod["metadata"]["labels"]["carve.dev/account"] = "research";
+  EXPECT_EQ(reviewed(pod, rules)["allowed"], true);
+  pod["metadata"]["labels"]["carve.dev/account"] = "production";
+  EXPECT_EQ(reviewed(pod, {.name = "a"})["allowed"], true);
+  const Json refused = reviewed(pod, rules);
+  EXPECT_EQ(refused["allowed"], false);
+  EXPECT_EQ(refused["status"]["code"], 422);
+  EXPECT_THAT(refused["status"]["message"].get<std::string>(), HasSubstr("account 'research' pays"));
+}
+
 TEST(PodReview, warnings_are_returned_to_the_user) {
   Json pod = pod_with({{"nvidia.com/gpumem", 3000}});
   pod["metadata"]["annotations"]["hami.io/node-scheduler-policy"] = "spread";

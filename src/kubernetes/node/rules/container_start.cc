@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/invariant.h"
+#include "kubernetes/format/pod_request.h"
 #include "kubernetes/format/pod_slices.h"
 
 namespace carve::kubernetes::node {
@@ -47,7 +48,9 @@ api::SliceRequest request_for(const StartContext& context, const StartCandidate&
   out.amounts.latency_class = placed.latency_class;
   out.amounts.isolation = placed.isolation;
   out.lifetime = Lifetime::until_deleted;
-  out.account = candidate.container.name_space;
+  const auto account = candidate.pod->meta.labels.find(kubernetes::account_label);
+  out.account =
+      account == candidate.pod->meta.labels.end() ? candidate.container.name_space : account->second;
   if (placed.spill.value_or(0) != 0) {
     out.oversubscribe = "managed";
     out.amounts.spill_bytes = *placed.spill;

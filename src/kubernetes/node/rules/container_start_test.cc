@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kubernetes/format/pod_request.h"
 #include "kubernetes/format/pod_slices.h"
 
 namespace carve::kubernetes::node {
@@ -58,6 +59,13 @@ TEST(ContainerStart, requests_the_slice_in_the_annotation) {
   EXPECT_EQ(request.amounts.latency_class, LatencyClass::latency);
   EXPECT_EQ(request.amounts.isolation, Isolation::memory_and_compute);
   EXPECT_EQ(*request.holder->pod, (PodContainer{"a", "web-0", "u1", "main"}));
+}
+
+TEST(ContainerStart, the_account_is_that_of_the_label_or_the_namespace) {
+  SeenPod seen = pod(slices_on("n1", "main", part(first_device, 1 << 30, 0)));
+  EXPECT_EQ(decide(seen).request.account, "a");
+  seen.meta.labels[kubernetes::account_label] = "research";
+  EXPECT_EQ(decide(seen).request.account, "research");
 }
 
 TEST(ContainerStart, requests_a_whole_device_without_amounts) {

@@ -58,6 +58,10 @@ class AgentApiFake final : public AgentApi {
     if (is_gone) return tl::unexpected(no_agent());
     return std::string("carve_device_slices{device=\"0\"} 1\n");
   }
+  Answer<std::string> view(const std::string& target) override {
+    if (is_gone) return tl::unexpected(no_agent());
+    return fmt::format(R"({{"target":"{}"}})", target);
+  }
   Answer<api::Node> change_node(const api::NodeChange& change) override {
     changes.push_back(change);
     return state.node;

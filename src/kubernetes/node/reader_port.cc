@@ -1,4 +1,9 @@
-#include "kubernetes/node/metrics_port.h"
+#include "kubernetes/node/reader_port.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
 
 #include "tls/certificates/certificate.h"
 
@@ -24,11 +29,13 @@ Outcome<tls::Identity> metrics_identity(const std::string& certificate_file, con
   return tls::Identity::of_texts(serving->certificate_pem, serving->key_pem, "the certificate of --metrics");
 }
 
-MetricsPort::MetricsPort(os::Loop& loop, kubernetes::ApiClient& client, os::Fd listener,
-                         tls::Identity identity, kubernetes::ReaderCheck::Source source)
+ReaderPort::ReaderPort(os::Loop& loop, kubernetes::ApiClient& client, os::Fd listener, tls::Identity identity,
+                       kubernetes::ReaderCheck::Source metrics, View view)
     : identity_(std::move(identity)),
-      source_(std::move(source)),
+      metrics_(std::move(metrics)),
+      view_(std::move(view)),
       readers_(client),
+      workers_(loop),
       server_(
           loop, std::move(listener),
           {.handle = [this](const http::Request& request, const http::Caller&) { return handle(request); },
@@ -37,10 +44,26 @@ MetricsPort::MetricsPort(os::Loop& loop, kubernetes::ApiClient& client, os::Fd l
            .connections = max_readers,
            .connections_from_address = max_readers}) {}
 
-http::Response MetricsPort::handle(const http::Request& request) {
-  if (request.path != "/metrics") return plain_response(404, "unknown path; use /metrics");
+http::Response ReaderPort::handle(const http::Request& request) {
+  const bool is_metrics = request.path == "/metrics";
+  if (!is_metrics && std::ranges::find(reader_views, request.path) == std::end(reader_views))
+    return plain_response(404, fmt::format("unknown path; use /metrics, {}", fmt::join(reader_views, ", ")));
   if (request.method != "GET") return plain_response(405, "use GET");
-  return readers_.answer(request, source_);
+  if (is_metrics) return readers_.answer(request, metrics_);
+  return readers_.answer(request,
+                         [this, request](const ReaderCheck::Done& done) { give_view(request, done); });
+}
+
+void ReaderPort::give_view(const http::Request& request, const ReaderCheck::Done& done) {
+  const std::string target = request.query.empty() ? request.path : request.path + "?" + request.query;
+  const bool is_accepted = workers_.run(
+      request.path,
+      [view = view_, target, done]() -> os::Workers::Act {
+        const auto response = std::make_shared<http::Response>(view(target));
+        return [done, response] { done(std::move(*response)); };
+      },
+      [done] { done(plain_response(503, "the agent does not respond")); });
+  if (!is_accepted) done(plain_response(503, "too many requests wait; try again"));
 }
 
 }  // namespace carve::kubernetes::node

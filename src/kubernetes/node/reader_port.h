@@ -1,0 +1,47 @@
+// carve-kubelet's port for programs that read the node: GET over TLS, for accounts with the permission to get
+// the path. /metrics combines the agent's metrics and those of this program. The other paths are those of the
+// agent's API (wire/api/FORMAT.md), from which the reader gets what root would get.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "http/server.h"
+#include "kubernetes/api/access/reader_check.h"
+#include "os/fd.h"
+#include "os/workers.h"
+#include "tls/tls.h"
+
+namespace carve::kubernetes::node {
+
+// Returns the identity in the files. If there are none, issues one for this node from a CA that is not kept.
+Outcome<tls::Identity> metrics_identity(const std::string& certificate_file, const std::string& key_file,
+                                        const std::string& node, int64_t utc_s);
+
+// The paths of the agent's API that the port serves.
+inline constexpr const char* reader_views[] = {"/v1/node", "/v1/devices", "/v1/slices", "/v1/usage"};
+
+class ReaderPort {
+ public:
+  // Returns the response to GET `target`, a path of reader_views with its query. Called in other threads, and
+  // may block.
+  using View = std::function<http::Response(const std::string& target)>;
+
+  // `metrics` passes its response to its argument later, in the loop's thread.
+  ReaderPort(os::Loop&, kubernetes::ApiClient&, os::Fd listener, tls::Identity,
+             kubernetes::ReaderCheck::Source metrics, View);
+
+ private:
+  http::Response handle(const http::Request&);
+  void give_view(const http::Request&, const kubernetes::ReaderCheck::Done&);
+
+  const tls::Identity identity_;
+  const kubernetes::ReaderCheck::Source metrics_;
+  const View view_;
+  kubernetes::ReaderCheck readers_;
+  os::Workers workers_;
+  http::Server server_;  // Declared last, because it uses the other members.
+};
+
+}  // namespace carve::kubernetes::node
