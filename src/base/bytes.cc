@@ -14,8 +14,19 @@ struct Unit {
 
 // If one name is a suffix of another, the longer name comes first, so that the whole suffix is matched.
 constexpr Unit units[] = {
-    {"B", 1},      {"KiB", 1ull << 10}, {"MiB", 1ull << 20},   {"GiB", 1ull << 30},       {"TiB", 1ull << 40},
-    {"kB", 1'000}, {"MB", 1'000'000},   {"GB", 1'000'000'000}, {"TB", 1'000'000'000'000},
+    {"B", 1},
+    {"KiB", 1ull << 10},
+    {"MiB", 1ull << 20},
+    {"GiB", 1ull << 30},
+    {"TiB", 1ull << 40},
+    {"Ki", 1ull << 10},
+    {"Mi", 1ull << 20},
+    {"Gi", 1ull << 30},
+    {"Ti", 1ull << 40},  // The last four as in Kubernetes.
+    {"kB", 1'000},
+    {"MB", 1'000'000},
+    {"GB", 1'000'000'000},
+    {"TB", 1'000'000'000'000},
 };
 
 constexpr const char* not_a_size = "is not a size; try 4GiB, 4096MiB or 4GB (10^9)";

@@ -40,8 +40,8 @@ constexpr Bytes rounded_up(Bytes a, Bytes step) {
   return {a.count > UINT64_MAX - mask ? ~mask : (a.count + mask) & ~mask};
 }
 
-// Parses "4GiB", "1.5GiB", "4096MiB", "512KiB", "100B", "4GB" (10^9). Spaces, bare numbers and signs are
-// rejected. A fraction must result in whole bytes.
+// Parses "4GiB", "1.5GiB", "4096MiB", "512KiB", "100B", "4GB" (10^9), and "4Gi", which is 4GiB. Spaces, bare
+// numbers and signs are rejected. A fraction must result in whole bytes.
 Result<Bytes> parse_bytes(std::string_view text);
 
 // Space for the longest formatted amount.

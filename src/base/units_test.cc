@@ -12,6 +12,8 @@ TEST(Bytes, parses_sizes_with_units) {
     uint64_t bytes;
   } rows[] = {
       {"4GiB", 4ull << 30},
+      {"4Gi", 4ull << 30},
+      {"512Mi", 512ull << 20},
       {"4096MiB", 4ull << 30},
       {"4GB", 4'000'000'000},
       {"1.5GiB", 3ull << 29},

@@ -78,9 +78,10 @@ void add_explain(CLI::App& app, Context& context) {
   add_documents(verb, *documents, /*is_required=*/false);
   add_output(verb, context);
   verb->footer(
-      "Exit status 0 if the request fits, 1 if not. CUDA_VISIBLE_DEVICES restricts the devices as for carve "
-      "run.\n  carve explain --memory 24GiB\n  carve explain -f "
-      "examples/service.yaml");
+      "Exit status 0 if the request fits, 1 if not. CUDA_VISIBLE_DEVICES restricts the devices as for\n"
+      "carve run.\n"
+      "  carve explain --memory 24GiB\n"
+      "  carve explain -f examples/service.yaml");
   add_explain_slicing(verb, context);
   verb->callback([&context, verb, options, documents] {
     if (!verb->get_subcommands().empty()) return;

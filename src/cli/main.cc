@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/help.h"
+#include "cli/unknown_words.h"
 #include "cli/verbs.h"
 #include "runner/runner.h"
 #include "wire/api/problem.h"
@@ -9,14 +11,47 @@
 namespace carve::cli {
 namespace {
 
-constexpr void (*verbs[])(CLI::App&, Context&) = {
-    add_up,          add_down,    add_console,   add_run,     add_ps,     add_top,    add_devices,
-    add_show,        add_set,     add_stop,      add_thaw,    add_slice,  add_node,   add_explain,
-    add_consolidate, add_trace,   add_submit,    add_cancel,  add_apply,  add_render, add_get,
-    add_describe,    add_scale,   add_autoscale, add_rollout, add_delete, add_logs,   add_eas,
-    add_token,       add_label,   add_cordon,    add_bill,    add_drain,  add_doctor, add_events,
-    add_completion,  add_version, add_hook,
+using AddVerb = void (*)(CLI::App&, Context&);
+
+// The verbs in the order and the groups of `carve --help`.
+struct Group {
+  const char* title;
+  std::vector<AddVerb> verbs;
 };
+
+std::vector<Group> groups() {
+  return {
+      {"Programs in slices",
+       {add_run, add_ps, add_top, add_show, add_set, add_stop, add_thaw, add_slice, add_explain, add_trace}},
+      {"Devices and nodes", {add_devices, add_node, add_consolidate, add_label, add_cordon, add_drain}},
+      {"Services and other objects",
+       {add_apply, add_get, add_describe, add_logs, add_scale, add_autoscale, add_rollout, add_delete,
+        add_eas, add_render}},
+      {"Jobs and invoices", {add_submit, add_cancel, add_bill}},
+      {"Operation",
+       {add_up, add_down, add_console, add_token, add_doctor, add_events, add_completion, add_help,
+        add_version, add_hook}},
+  };
+}
+
+// Other names of verbs, which users know from docker.
+constexpr std::pair<const char*, const char*> aliases[] = {
+    {"ls", "ps"}, {"inspect", "show"}, {"stats", "top"}, {"kill", "stop"}, {"update", "set"}};
+
+void add_verbs(CLI::App& app, Context& context) {
+  const auto all = [&] { return app.get_subcommands([](const CLI::App*) { return true; }); };
+  for (const auto& [title, verbs] : groups()) {
+    const size_t known = all().size();
+    for (const AddVerb add : verbs) add(app, context);
+    const auto present = all();
+    for (size_t i = known; i < present.size(); ++i)
+      if (!present[i]->get_group().empty()) present[i]->group(title);  // Hidden verbs have no group.
+  }
+  for (CLI::App* verb : all())
+    for (CLI::App* inner : verb->get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); }))
+      inner->group("Verbs");
+  for (const auto& [alias, verb] : aliases) app.get_subcommand(verb)->alias(alias);
+}
 
 }  // namespace
 
@@ -53,13 +88,6 @@ void add_socket(CLI::App& app, Context& context) {
     if (!verb->get_name().empty()) add_socket(*verb, context);  // A group of options has no name.
 }
 
-std::string names_of_verbs(const CLI::App& verb) {
-  std::vector<std::string> names;
-  for (const CLI::App* one : verb.get_subcommands([](const CLI::App*) { return true; }))
-    if (!one->get_name().empty()) names.push_back(one->get_name());
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 // Returns the message about unexpected words. CLI11 writes "The following argument was not expected: x" and
 // lists several words in reverse order; this message names only the first one.
 std::string unexpected_words(std::string_view text, const CLI::App& first) {
@@ -71,7 +99,7 @@ std::string unexpected_words(std::string_view text, const CLI::App& first) {
   const std::string_view word = words.substr(words.rfind(' ') + 1);
   const std::string verbs = verb.get_parent() == nullptr ? "" : names_of_verbs(verb);
   const std::string place = verb.get_parent() == nullptr ? "" : verb.get_name() + ": ";
-  if (word.starts_with('-')) return fmt::format("{}'{}' is not an option", place, word);
+  if (word.starts_with('-')) return unknown_option(verb, word);
   return verbs.empty() ? fmt::format("{}unexpected argument '{}'", place, word)
                        : fmt::format("{}'{}' is not one of {}", place, word, verbs);
 }
@@ -108,19 +136,16 @@ Result<const CLI::App*, std::string> verb_of(const CLI::App& app, const std::vec
     if (word.starts_with('-')) {
       if (verb->get_option_no_throw(word.substr(0, word.find('='))) != nullptr || !word.starts_with("--"))
         break;
-      return tl::unexpected(fmt::format("{}'{}' is not an option; '{} --help' lists the options",
-                                        verb == &app ? "" : verb->get_name() + ": ", word,
-                                        verb == &app ? "carve" : "carve " + verb->get_name()));
+      return tl::unexpected(unknown_option(*verb, word));
     }
     const auto verbs = verb->get_subcommands([&](const CLI::App* one) { return one->check_name(word); });
     if (!verbs.empty()) {
       verb = verbs.front();
       continue;
     }
-    if (verb == &app)
-      return tl::unexpected(fmt::format("unknown command '{}'; 'carve --help' lists the commands", word));
+    if (verb == &app) return tl::unexpected(unknown_verb(app, word));
     return tl::unexpected(
-        fmt::format("{}: '{}' is not one of {}", verb->get_name(), word, names_of_verbs(*verb)));
+        fmt::format("{}: '{}' is not one of {}", full_name(*verb).substr(6), word, names_of_verbs(*verb)));
   }
   return verb;
 }
@@ -134,8 +159,11 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Try: carve devices, then carve run --memory 2GiB -- PROGRAM, then carve top.\n"
-      "carve VERB --help explains a verb.");
-  for (const auto add : verbs) add(app, context);
+      "carve help VERB explains a verb.");
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->label("Positionals", "Arguments");
+  app.formatter(formatter);  // Before the verbs are added, which inherit it.
+  add_verbs(app, context);
   add_socket(app, context);
 
   // The words after "--" are the user's program and are not parsed.
@@ -157,9 +185,7 @@ int main(int argc, char** argv) {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-    fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", message_of(error, **named),
-               verb == &app ? "carve" : "carve " + verb->get_name());
+    fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", message_of(error, **named), full_name(**named));
     return running ? runner::failed_status : usage_status;
   }
   return context.status;

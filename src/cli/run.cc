@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "cli/slice_options.h"
+#include "cli/unknown_words.h"
 #include "cli/user_devices.h"
 #include "cli/verbs.h"
 #include "runner/runner.h"
@@ -169,8 +170,7 @@ void add_run(CLI::App& app, Context& context) {
     context.problem_status = runner::failed_status;
     std::vector<std::string> program = verb->remaining();  // "carve run --memory 2GiB ls -l" needs no "--".
     if (!program.empty() && program.front().starts_with('-')) {
-      fmt::print(stderr, "carve: run: unknown option {}; 'carve run --help' lists the options\n",
-                 program.front());
+      fmt::print(stderr, "carve: {}\n", unknown_option(*verb, program.front()));
       context.status = runner::failed_status;
       return;
     }

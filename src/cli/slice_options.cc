@@ -9,7 +9,7 @@
 namespace carve::cli {
 
 void add_slice_options(CLI::App* verb, SliceOptions& o) {
-  verb->add_option("--memory", o.memory,
+  verb->add_option("-m,--memory", o.memory,
                    "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9) or 50% of the usable memory")
       ->type_name("SIZE");
   verb->add_option("--total-memory", o.total_memory,
@@ -61,7 +61,7 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
 }
 
 void add_change_options(CLI::App* verb, ChangeOptions& o) {
-  verb->add_option("--memory", o.memory, "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9)")
+  verb->add_option("-m,--memory", o.memory, "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9)")
       ->type_name("SIZE");
   verb->add_option("--compute", o.compute, "Share of each device's compute, such as 30%")
       ->type_name("PERCENT");

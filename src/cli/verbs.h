@@ -83,6 +83,7 @@ void add_consolidate(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_events(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
+void add_help(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 void add_hook(CLI::App& app, Context& context);
 

@@ -1,0 +1,20 @@
+// What a user may have meant by a word that `carve` does not know: a misspelt word, or one of docker, kubectl
+// or nvitop.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace carve::cli {
+
+// Returns the candidate that differs from the word by at most two typing errors (one in a word of up to four
+// letters): a letter that is missing, added, replaced, or exchanged with the next one. Empty if there is
+// none, or if two candidates are equally near.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+// Returns what does here what the verb or option does in another program; empty if unknown. For options,
+// `word` begins with '-'.
+std::string_view equivalent_of(std::string_view word);
+
+}  // namespace carve::cli
