@@ -181,6 +181,8 @@ void write(Json& value, const T& from) {
           detail::write(added_member(value, key_of<T>(name)), field);
         }
       });
+  } else if constexpr (is_optional<T>::value) {
+    if (from) detail::write(value, *from);  // Otherwise it stays null.
   } else if constexpr (is_vector<T>::value) {
     put_list(value);
     for (const auto& each : from) detail::write(added_item(value), each);

@@ -51,7 +51,12 @@ std::string schema_members(const T& value) {
       });
     return fmt::format(R"("type":"object","additionalProperties":false,"properties":{{{}}})", properties);
   } else if constexpr (is_vector<T>::value) {
-    return fmt::format(R"("type":"array","items":{{{}}})", schema_members(typename T::value_type{}));
+    using Item = typename T::value_type;
+    if constexpr (is_optional<Item>::value)
+      return fmt::format(R"("type":"array","items":{{"anyOf":[{{{}}},{{"type":"null"}}]}})",
+                         schema_members(typename Item::value_type{}));
+    else
+      return fmt::format(R"("type":"array","items":{{{}}})", schema_members(Item{}));
   } else if constexpr (is_optional<T>::value) {
     return schema_members(typename T::value_type{});
   } else if constexpr (is_text_map<T>) {
