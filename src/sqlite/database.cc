@@ -53,6 +53,19 @@ Statement& Statement::operator<<(const std::string& text) {
   return *this;
 }
 
+Statement& Statement::operator<<(Blob blob) {
+  if (good())
+    code_ = sqlite3_bind_blob64(statement_, ++bound_, blob.bytes.data(), blob.bytes.size(), SQLITE_STATIC);
+  return *this;
+}
+
+Statement& Statement::restart() {
+  sqlite3_reset(statement_);
+  bound_ = 0;
+  if (statement_ != nullptr) code_ = SQLITE_OK;
+  return *this;
+}
+
 void Statement::bind(int64_t number) {
   if (good()) code_ = sqlite3_bind_int64(statement_, ++bound_, number);
 }

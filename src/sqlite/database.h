@@ -38,6 +38,11 @@ struct Schema {
 // contain.
 bool is_utf8(std::string_view text);
 
+// Bytes that are bound as a BLOB. Must exist until the statement has been stepped.
+struct Blob {
+  std::string_view bytes;
+};
+
 // A prepared statement: bind the values in order, then step. An error is kept and returned by finish().
 class Statement {
  public:
@@ -47,6 +52,7 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   Statement& operator<<(const std::string& text);
+  Statement& operator<<(Blob blob);
   template <std::integral T>
   Statement& operator<<(T number) {
     bind(static_cast<int64_t>(number));
@@ -54,12 +60,14 @@ class Statement {
   }
 
   void bind_null();
+  // Prepares the statement for other values, after an error too.
+  Statement& restart();
 
   // Steps. Returns true if there is a row. The columns are those of the current row, counted from 0.
   bool row();
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
-  std::string text(int column) const;
+  std::string text(int column) const;  // Also for a BLOB.
 
   bool done() { return !row() && code_ == SQLITE_DONE; }
   // Steps to the end. Returns SQLITE_OK or the error's code. The connection forgets its error at the next

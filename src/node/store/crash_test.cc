@@ -4,17 +4,14 @@
 // read as the next agent would read it. It must contain acknowledged changes, no rejected ones, and no change
 // in part. (What a power failure can lose beyond that depends on SQLite's synchronous=FULL.)
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sqlite3.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <map>
 
 #include "node/store/sqlite_store.h"
+#include "sqlite/testing/interruptions.h"
 
 namespace carve::node {
 namespace {
@@ -66,40 +63,18 @@ void prepare(const Directory& dir) {
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("old"), morning)));
 }
 
-constexpr int no_ptrace = 77;  // Exit status if ptrace is not permitted.
-
 // Grants "new", writes to the pipe, ends "old", and writes to the pipe again.
 [[noreturn]] void work(const Directory& dir, int told) {
   auto opened = SqliteStore::open(dir.ledger(), 1);
   if (!opened) _exit(1);
   Ledger ledger = reread(*opened->store);
-  if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(no_ptrace);
-  raise(SIGSTOP);
+  sqlite::wait_for_tracer();
   if (!post(ledger, *opened->store, *ledger.grant(holding("new"), morning)) || write(told, "g", 1) != 1)
     _exit(2);
   if (!post(ledger, *opened->store, *ledger.end(ledger.find("old")->id, morning, "over")) ||
       write(told, "e", 1) != 1)
     _exit(3);
   _exit(0);
-}
-
-// Runs the child to its n-th stop at a system call and kills it there. Returns false if the child ended
-// first.
-bool killed_at(pid_t child, int n) {
-  int status = 0;
-  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL);
-  for (int stop = 0;; ++stop) {
-    if (stop > n) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return true;
-    }
-    if (ptrace(PTRACE_SYSCALL, child, nullptr, nullptr) != 0) ADD_FAILURE() << strerror(errno);
-    if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) {
-      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
-      return false;
-    }
-  }
 }
 
 TEST(Crash, at_any_system_call_of_a_commit_loses_no_acknowledged_change_and_leaves_none_in_part) {
@@ -116,9 +91,10 @@ TEST(Crash, at_any_system_call_of_a_commit_loses_no_acknowledged_change_and_leav
     close(told[1]);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == no_ptrace) GTEST_SKIP() << "ptrace is not permitted here";
+    if (WIFEXITED(status) && WEXITSTATUS(status) == sqlite::no_ptrace)
+      GTEST_SKIP() << "ptrace is not permitted here";
     ASSERT_TRUE(WIFSTOPPED(status)) << "status " << status;
-    died = killed_at(child, n);
+    died = sqlite::killed_at(child, n);
     char said[2] = {};
     const ssize_t words = read(told[0], said, sizeof said);
     close(told[0]);
@@ -143,46 +119,8 @@ TEST(Crash, at_any_system_call_of_a_commit_loses_no_acknowledged_change_and_leav
   EXPECT_GE(outcomes.size(), 4u) << "before, between write and acknowledgement, and after";
 }
 
-// SQLite's own file functions, except that the disk is full from the n-th write on.
-int writes_left = -1;  // -1 means no limit.
-int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at);
-
-struct FullDisk {
-  static inline sqlite3_vfs* real = nullptr;
-  static inline sqlite3_vfs shim;
-  static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods;
-  static inline std::map<const sqlite3_io_methods*, const sqlite3_io_methods*> original;
-
-  FullDisk() {
-    real = sqlite3_vfs_find(nullptr);
-    shim = *real;
-    shim.zName = "full";
-    shim.xOpen = [](sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags, int* out) {
-      const int code = real->xOpen(real, name, file, flags, out);
-      if (file->pMethods == nullptr) return code;
-      auto [entry, fresh] = methods.try_emplace(file->pMethods, *file->pMethods);
-      entry->second.xWrite = full_write;
-      original[&entry->second] = file->pMethods;
-      file->pMethods = &entry->second;
-      return code;
-    };
-    sqlite3_vfs_register(&shim, 1);
-  }
-  ~FullDisk() {
-    sqlite3_vfs_unregister(&shim);
-    sqlite3_vfs_register(real, 1);
-    writes_left = -1;
-  }
-};
-
-int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at) {
-  if (writes_left == 0) return SQLITE_FULL;
-  if (writes_left > 0) --writes_left;
-  return FullDisk::original.at(file->pMethods)->xWrite(file, bytes, count, at);
-}
-
 TEST(Crash, with_a_disk_that_is_full_from_any_write_on_rejects_the_change_and_recovers) {
-  const FullDisk disk;
+  const sqlite::FullDisk disk;
   int refused = 0;
   bool kept = false;
   for (int n = 0; !kept; ++n) {
@@ -192,9 +130,9 @@ TEST(Crash, with_a_disk_that_is_full_from_any_write_on_rejects_the_change_and_re
     auto opened = SqliteStore::open(dir.ledger(), 1);
     ASSERT_TRUE(opened);
     Ledger ledger = reread(*opened->store);
-    writes_left = n;
+    sqlite::FullDisk::writes_left = n;
     const auto posted = post(ledger, *opened->store, *ledger.grant(holding("new"), morning));
-    writes_left = -1;
+    sqlite::FullDisk::writes_left = -1;
     kept = posted.has_value();
     if (!kept) {
       ++refused;

@@ -4,11 +4,14 @@
 #include "wire/api/device.h"
 #include "wire/api/doctor.h"
 #include "wire/api/event.h"
+#include "wire/api/metric_history.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
 #include "wire/api/problem.h"
 #include "wire/api/slice.h"
 
+CARVE_DEFINE_DOCUMENT(api::Allocations)
+CARVE_DEFINE_DOCUMENT(api::MetricHistory)
 CARVE_DEFINE_DOCUMENT(api::BillLine)
 CARVE_DEFINE_DOCUMENT(api::Bill)
 CARVE_DEFINE_DOCUMENT(api::ControllerVersion)
