@@ -45,6 +45,13 @@ std::string row_members(const JsonType& type, const void* value) {
 
 std::string item_members(const JsonType& container) { return members(container.items.type(), nullptr); }
 
+std::string list_members(const JsonType& list) {
+  const bool has_nulls = list.items.type().shape == JsonShape::optional;
+  return has_nulls ? fmt::format(R"("type":"array","items":{{"anyOf":[{{{}}},{{"type":"null"}}]}})",
+                                 item_members(list))
+                   : fmt::format(R"("type":"array","items":{{{}}})", item_members(list));
+}
+
 std::string enumeration_members(const JsonType& type) {
   std::vector<std::string> words;
   for (const std::string_view word : type.words.known) words.push_back(quoted(std::string(word)));
@@ -55,7 +62,7 @@ std::string members(const JsonType& type, const void* value) {
   switch (type.shape) {
     case JsonShape::document: return document_members(type, value == nullptr ? type.defaults : value);
     case JsonShape::row: return row_members(type, value == nullptr ? type.defaults : value);
-    case JsonShape::list: return fmt::format(R"("type":"array","items":{{{}}})", item_members(type));
+    case JsonShape::list: return list_members(type);
     case JsonShape::optional: return item_members(type);
     case JsonShape::map:
     case JsonShape::texts:
