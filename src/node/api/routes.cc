@@ -103,7 +103,7 @@ http::Response answer_metrics(Agent& agent, const http::Request& request) {
                           "this port serves only /metrics; the API is on the agent's unix socket"));
   if (request.method != "GET") return problem(refuse_method("/metrics supports only the method GET"));
   return {200, api::metrics_type,
-          metrics_text(figures({agent, [](const ledger::UsageRecord&) { return true; }}))};
+          metrics_text(figures({agent, [](uint32_t) { return true; }}))};
 }
 
 }  // namespace carve::node
