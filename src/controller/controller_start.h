@@ -101,7 +101,7 @@ class Api : Views, NodeActions {
   size_t waiting_jobs() const override;
   std::optional<JobHours> job_hours(const std::string& uid) const override { return billing_.hours(uid); }
   http::Response bill(BillQuery, bill::Tariffs, BillForm) override;
-  std::string metrics() const override;
+  std::string metrics(api::MetricsFormat) const override;
   int64_t now_ns() const override;
 
  private:

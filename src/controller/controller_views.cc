@@ -110,10 +110,12 @@ http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) 
                                     [&later](http::Response response) { later.answer(std::move(response)); });
               }}};
 }
-std::string Api::metrics() const {
-  return service_metrics(machine_.figures()) +
-         queue_metrics(job_positions_.size(), job_positions_.decision_ns()) +
-         loop_metrics(loop_.turns().longest_ns.load());
+std::string Api::metrics(api::MetricsFormat format) const {
+  api::Exposition out(format);
+  write_service_metrics(out, machine_.figures());
+  write_queue_metrics(out, job_positions_.size(), job_positions_.decision_ns());
+  write_loop_metrics(out, loop_.turns().longest_ns.load());
+  return std::move(out).text();
 }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 

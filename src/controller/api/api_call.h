@@ -19,6 +19,7 @@
 #include "controller/objects/token_book.h"
 #include "http/message.h"
 #include "objects/service_object.h"
+#include "wire/api/exposition.h"
 #include "wire/api/controller.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
@@ -91,7 +92,7 @@ class Views {
   // Returns the invoice, possibly in a later response. With the form `line`, responds with not found if the
   // invoice has no such line.
   virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
-  virtual std::string metrics() const = 0;  // Endpoint metrics for Prometheus.
+  virtual std::string metrics(api::MetricsFormat) const = 0;
   virtual int64_t now_ns() const = 0;       // UTC.
 };
 

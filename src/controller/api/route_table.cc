@@ -17,7 +17,6 @@
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
-#include "wire/api/exposition.h"
 
 namespace carve::controller {
 namespace {
@@ -32,7 +31,8 @@ http::Response get_openapi(const Call& call) {
 }
 
 http::Response get_metrics(const Call& call) {
-  return {200, api::metrics_type, call.context.views.metrics()};
+  const api::MetricsFormat format = api::metrics_format(call.request.headers.find("Accept"));
+  return {200, api::metrics_type(format), call.context.views.metrics(format)};
 }
 
 std::vector<Route> node_routes() {

@@ -210,8 +210,10 @@ http::Response Coordinator::extender(const http::Request& request) {
 
 http::Response Coordinator::webhook(const http::Request& request) {
   if (request.path == "/metrics" && request.method == "GET")
-    return readers_.answer(
-        request, [this](const kubernetes::ReaderCheck::Done& done) { done(metrics_text(figures())); });
+    return readers_.answer(request,
+                           [this](api::MetricsFormat format, const kubernetes::ReaderCheck::Done& done) {
+                             done(metrics_text(figures(), format));
+                           });
   const bool is_pod = request.path == "/mutate", is_settings = request.path == "/settings";
   if (!is_pod && !is_settings) return plain(404, "unknown path; use /mutate, /settings or /metrics");
   if (request.method != "POST") return plain(405, "use POST");

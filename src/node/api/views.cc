@@ -305,12 +305,21 @@ NodeFigures figures(const ViewContext& look) {
   const NodeView node = look.agent().node();
   NodeFigures out{.version = CARVE_VERSION,
                   .simulated = node.simulated,
+                  .host_name = node.host_name,
+                  .dcgm_names = node.dcgm_names,
+                  .phase = node.starting                 ? NodePhase::starting
+                           : node.grants_refused.empty() ? NodePhase::running
+                                                         : NodePhase::stopped,
+                  .pending = {{"memory_unit", node.memory_unit.pending()}, {"policy", false}},
                   .samples = node.samples,
                   .sample_took_ns = static_cast<uint64_t>(node.sample_took_ns),
                   .longest_turn_ns = static_cast<uint64_t>(node.longest_turn_ns),
                   .devices = {},
                   .slices = {}};
-  for (const DeviceView& d : look.devices()) out.devices.push_back(view(look, d));
+  for (const DeviceView& d : look.devices()) {
+    out.devices.push_back(view(look, d));
+    out.pending["policy"] |= d.policy.pending();
+  }
   for (const SliceView& slice : look.living())
     if (look.may_see(slice.record.slice.owner)) out.slices.push_back(view(look, slice, false));
   return out;

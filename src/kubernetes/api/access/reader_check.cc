@@ -4,7 +4,6 @@
 
 #include <optional>
 
-#include "wire/api/exposition.h"
 #include "wire/api/json_value.h"
 
 namespace carve::kubernetes {
@@ -20,10 +19,6 @@ http::Response refused(unsigned status) {
   http::Response out{.status = status, .type = "text/plain", .content = std::string(message) + "\n"};
   if (status == 401) out.headers.push_back({"WWW-Authenticate", "Bearer"});
   return out;
-}
-
-http::Response metrics_response(std::string text) {
-  return {.type = api::metrics_type, .content = std::move(text)};
 }
 
 std::string key_of(const std::string& token) {
@@ -82,9 +77,12 @@ http::Response ReaderCheck::answer(const http::Request& request, const Source& s
   const auto token = http::bearer_token(request.headers);
   if (!token) return refused(401);
   const auto waiting = std::make_shared<WaitingReader>();
-  const auto decided = [waiting, source](unsigned status) {
+  const api::MetricsFormat format = api::metrics_format(request.headers.find("Accept"));
+  const auto decided = [waiting, source, format](unsigned status) {
     if (status != 200) return waiting->give(refused(status));
-    source([waiting](std::string text) { waiting->give(metrics_response(std::move(text))); });
+    source(format, [waiting, format](std::string text) {
+      waiting->give({.type = api::metrics_type(format), .content = std::move(text)});
+    });
   };
   const std::string key = key_of(std::string(*token));
   if (const auto known = known_.find(key); known != known_.end() && client_.now() < known->second.until)

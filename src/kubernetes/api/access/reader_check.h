@@ -10,6 +10,7 @@
 
 #include "http/message.h"
 #include "kubernetes/api/api_client.h"
+#include "wire/api/exposition.h"
 
 namespace carve::kubernetes {
 
@@ -17,9 +18,9 @@ class ReaderCheck {
  public:
   explicit ReaderCheck(ApiClient& client) : client_(client) {}
 
-  // Passes the text to `done`, either immediately or later in this thread.
+  // Passes the text in this format to `done`, either immediately or later in this thread.
   using Done = std::function<void(std::string text)>;
-  using Source = std::function<void(Done)>;
+  using Source = std::function<void(api::MetricsFormat, Done)>;
 
   // Responds with the source's text if the caller may read it, otherwise with 401, 403 or 503. The source is
   // called only for callers that may read.

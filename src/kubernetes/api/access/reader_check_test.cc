@@ -19,7 +19,7 @@ struct Reader final : http::LaterAnswer {
 };
 
 struct ReadingScenario {
-  ReaderCheck::Source source = [](const ReaderCheck::Done& done) { done("series"); };
+  ReaderCheck::Source source = [](api::MetricsFormat, const ReaderCheck::Done& done) { done("series"); };
   VirtualTime time;
   ApiServerFake server;
   SimulatedApiClient client{time, server, 1};
@@ -81,7 +81,7 @@ TEST(ReaderCheck, sends_a_text_that_becomes_available_later) {
   ReadingScenario s;
   ReaderCheck::Done done;
   size_t asked = 0;
-  s.source = [&](ReaderCheck::Done given) {
+  s.source = [&](api::MetricsFormat, ReaderCheck::Done given) {
     done = std::move(given);
     ++asked;
     s.time.at(s.time.now() + second_ns, [&] { done("late series"); });
