@@ -26,6 +26,7 @@ install(DIRECTORY ${CMAKE_BINARY_DIR}/package/man1 DESTINATION share/man OPTIONA
 install(FILES ${CMAKE_BINARY_DIR}/package/changelog.gz DESTINATION share/doc/carve OPTIONAL)
 install(FILES deploy/debian/copyright DESTINATION share/doc/carve)
 install(FILES deploy/prometheus/rules.yaml deploy/prometheus/scrape.yaml DESTINATION share/carve/prometheus)
+install(DIRECTORY deploy/grafana/ DESTINATION share/carve/grafana FILES_MATCHING PATTERN "*.json")
 install(DIRECTORY examples DESTINATION share/doc/carve)
 install(DIRECTORY docs/ DESTINATION share/doc/carve FILES_MATCHING PATTERN "*.md" PATTERN decisions EXCLUDE PATTERN measurements EXCLUDE)
 include(CPack)
