@@ -79,12 +79,27 @@ def granting(agent, repeats=60):
     return figure("slice.create_rm", took, "ms", 50)
 
 
+def scraping(repeats=50):
+    """Measures GET /metrics with 256 slices on 16 devices, each with a compute share: as many as an agent has isolated
+    slices."""
+    agent = Agent("a10x16")
+    try:
+        for i in range(256):
+            agent.carve("slice", "create", "--memory", "1GiB", "--compute", "5%", "--name", f"slice{i}", check=True)
+        took = [1e3 * seconds_of(lambda: agent.get("/metrics")) for _ in range(repeats)]
+        assert agent.get("/metrics")[2].count("\ncarve_slice_memory_quota_bytes{") == 256
+        return figure("agent.scrape256", took, "ms", 10)
+    finally:
+        agent.end()
+
+
 def main():
     agent = Agent("a10x4")
     try:
-        print(json.dumps([start_of_a_program(agent), granting(agent), giving_back(agent), coming_back(agent), idling(agent)]))
+        figures = [start_of_a_program(agent), granting(agent), giving_back(agent), coming_back(agent), idling(agent)]
     finally:
         agent.end()
+    print(json.dumps([*figures, scraping()]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from support.services import Services
 HERE = pathlib.Path(__file__).resolve().parent
 # The tests in these folders need what their `run` script builds. (A conftest.py in a folder would have the
 # name of this module.)
-collect_ignore = [folder for folder, variable in {"kube": "CARVE_KUBE", "nvidia": "CARVE_NVIDIA"}.items() if not os.environ.get(variable)]
+collect_ignore = [folder for folder, variable in {"kube": "CARVE_KUBE", "nvidia": "CARVE_NVIDIA", "monitoring": "CARVE_MONITORING"}.items() if not os.environ.get(variable)]
 # For tests that look up many of the driver's entry points: the simulated driver with all names, and the
 # oldest and newest of those that tests/nvidia compares with NVIDIA's (docs/simulator.md). The agent needs
 # driver 510; tests/guest runs programs over driver 470.

@@ -19,8 +19,10 @@
 namespace carve::cli {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(EventsOfSlice, returns_the_events_of_the_last_slice_with_the_name) {
   const std::vector<api::Event> events = {{1, "a", 7, "granted"},
@@ -227,14 +229,30 @@ TEST(Top, shows_each_slices_share_of_the_last_second_and_the_idle_rest) {
   for (const char* said : {"BURST", "7us", "WAIT p50", "850us", "5.1ms"}) EXPECT_THAT(wide, HasSubstr(said));
 }
 
+TEST(Top, shows_what_slices_lost_to_each_other) {
+  TopView view = two_shares();
+  auto& first = *view.slices.slices[0].parts[0].compute;
+  first.slowdown_60s_bp = 17'600;
+  first.waits_60s = {{"b", 8'100'000'000}, {"another user's slice", 4'000'000'000}, {"c", 3}, {"d", 2}};
+  view.slices.slices[1].parts[0].compute->waits_60s = {{"a", 2'000'000'000}};
+  const std::string text = render(view, {.width = 130});
+  EXPECT_THAT(text,
+              HasSubstr(fmt::format("  waited in the last minute: {} 8.10s for b, 4.00s for another user's "
+                                    "slice, 1us for c; {} 2.00s for a\n",
+                                    view.slices.slices[0].name, view.slices.slices[1].name)));
+  EXPECT_THAT(render(view, {.width = 80}), AllOf(HasSubstr("SLOWDOWN"), HasSubstr("1.8x")));
+  EXPECT_THAT(render(two_shares(), {.width = 130}), Not(HasSubstr("waited in")));
+  first.slowdown_60s_bp = 10'000'000;
+  EXPECT_THAT(render(view, {.width = 80}), HasSubstr("1000x"));
+}
+
 TEST(Top, fits_each_column_except_the_last_into_100_columns) {
   std::istringstream lines(render(two_shares(), {.width = 100}));
   std::vector<std::string> headings;
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("  NAME")) headings.push_back(line);
   ASSERT_EQ(headings.size(), 1u);
-  for (const char* heading :
-       {"MEMORY", "ISOLATION", "SHARE", "1s", "WAITED", "THROTTLED", "STATE", "COMMAND"})
+  for (const char* heading : {"MEMORY", "ISOLATION", "SHARE", "1s", "SLOWDOWN", "WAITED", "STATE", "COMMAND"})
     EXPECT_THAT(headings[0], HasSubstr(heading));
 }
 

@@ -117,6 +117,13 @@ std::string measured(const Row& row) {
 }
 using C = api::PartCompute;
 
+// Returns "1.8x", or "-" if the slice had no work in the last minute.
+std::string slowdown(uint64_t basis_points) {
+  if (basis_points == 0) return "-";
+  return basis_points < 1'000'000 ? fmt::format("{:.1f}x", static_cast<double>(basis_points) / 10'000)
+                                  : fmt::format("{}x", basis_points / 10'000);
+}
+
 constexpr Column columns_of_slices[] = {
     {"MEMORY", 20, 0, true,
      [](const Row& r) {
@@ -128,14 +135,32 @@ constexpr Column columns_of_slices[] = {
      [](const Row& r) { return r.part->share_bp == 0 ? "-" : std::string(text(Share{r.part->share_bp})); }},
     {"1s", 6, 0, true, measured<&C::achieved_1s_bp, percent>},
     {"1m", 6, 106, true, measured<&C::achieved_60s_bp, percent>},
+    {"SLOWDOWN", 8, 0, true, measured<&C::slowdown_60s_bp, slowdown>},
     {"WAITED", 7, 0, true, measured<&C::waiting_ns, span>},
-    {"THROTTLED", 9, 0, true, measured<&C::throttled_ns, span>},
+    {"THROTTLED", 9, 104, true, measured<&C::throttled_ns, span>},
     {"BURST", 7, 118, true, measured<&C::burst_ns, span>},
     {"WAIT p50", 8, 128, true, measured<&C::wait_p50_ns, span>},
     {"p99", 7, 136, true, measured<&C::wait_p99_ns, span>},
     {"STATE", 9, 0, false, [](const Row& r) { return std::string(text(r.slice->state)); }},
     {"COMMAND", 0, 0, false, [](const Row& r) { return harmless(r.slice->command); }},
 };
+
+// Returns "waited in the last minute: a 8.10s for b, 4.00s for c; b 2.00s for a", or an empty text if no slice
+// waited for another one.
+std::string waits_line(const std::vector<Row>& rows) {
+  constexpr size_t most = 3;  // Neighbours of a slice.
+  std::string out;
+  for (const Row& row : rows) {
+    if (!row.part->compute) continue;
+    std::string waits;
+    const auto& all = row.part->compute->waits_60s;
+    for (size_t i = 0; i < std::min(all.size(), most); ++i)
+      waits +=
+          fmt::format("{} {} for {}", i == 0 ? "" : ",", span(all[i].waiting_ns), harmless(all[i].slice));
+    if (!waits.empty()) out += fmt::format("{} {}{}", out.empty() ? "" : ";", row.slice->name, waits);
+  }
+  return out.empty() ? "" : "waited in the last minute:" + out;
+}
 
 std::string placed(const std::string& text, const Column& column) {
   const std::string fits = column.width == 0 ? text : cut(text, column.width);
@@ -207,6 +232,7 @@ std::string render(const TopView& view, const Screen& screen) {
       line(row_of(inked(screen, full ? Ink::red : row.ink, name),
                   [&](const Column& column) { return column.says(row); }));
     }
+    if (const std::string waits = waits_line(rows); !waits.empty()) line("  " + waits);
     for (const std::string& process : device.unmanaged_processes)
       line("  " + inked(screen, Ink::yellow, harmless(process)));
   }

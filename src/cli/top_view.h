@@ -18,9 +18,10 @@ struct TopView {
   uint64_t now_ns = 0;  // UTC.
 };
 
-// Returns lines separated by '\n', no wider than the screen. A wider screen shows more columns: the share of
-// the last minute from 106 on, the burst from 118, the waits' percentiles from 128 and 136. Each device has a
-// heading, its memory as numbers and as a bar, a bar for its compute, and a line per slice. The memory bar
+// Returns lines separated by '\n', no wider than the screen. A wider screen shows more columns: the throttled
+// time from 104 on, the share of the last minute from 106, the burst from 118, the waits' percentiles from 128
+// and 136. Each device has a heading, its memory as numbers and as a bar, a bar for its compute, a line per
+// slice, and a line with the slices that held the device while others waited. The memory bar
 // shows each slice's quota and the charged part of it, then the quotas of slices that the caller does not
 // see, and last, drawn as '!', the memory used by processes outside of slices. The compute bar shows each
 // slice's achieved share of the last second, and the idle rest. "memory only" in the ISOLATION column means

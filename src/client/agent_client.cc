@@ -35,7 +35,9 @@ Answer<api::ConsolidationPlan> AgentClient::consolidation(unsigned devices) cons
 Answer<std::string> AgentClient::trace(unsigned seconds) const {
   return client_.text(fmt::format("/v1/trace?seconds={}", seconds));
 }
-Answer<std::string> AgentClient::metrics() const { return client_.text("/metrics"); }
+Answer<std::string> AgentClient::metrics(api::MetricsFormat format) const {
+  return client_.text("/metrics", api::metrics_accept(format));
+}
 Answer<std::string> AgentClient::view(const std::string& target) const { return client_.text(target); }
 
 Answer<api::AgentReport> AgentClient::report(const std::function<bool()>& stops) const {

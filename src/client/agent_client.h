@@ -17,6 +17,7 @@
 #include "wire/api/device.h"
 #include "wire/api/doctor.h"
 #include "wire/api/event.h"
+#include "wire/api/exposition.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
 #include "wire/api/problem.h"
@@ -48,8 +49,8 @@ class AgentClient {
   Answer<api::ConsolidationPlan> consolidation(unsigned devices) const;
   // Returns a trace of the slices that ran in the last 1 to 60 s, in Chrome's trace event format.
   Answer<std::string> trace(unsigned seconds) const;
-  // Returns the figures of devices and slices in Prometheus' text format.
-  Answer<std::string> metrics() const;
+  // Returns the figures of devices and slices.
+  Answer<std::string> metrics(api::MetricsFormat) const;
   // Returns the text of GET `target`, a path with its query.
   Answer<std::string> view(const std::string& target) const;
   // Returns the state of the agent from four calls. If `stops` is set, it is called between two calls, and if

@@ -24,7 +24,7 @@ TEST(AgentClient, sends_each_call_with_its_method_path_and_body) {
   (void)agent.doctor();
   (void)agent.consolidation(3);
   (void)agent.trace(7);
-  (void)agent.metrics();
+  (void)agent.metrics(api::MetricsFormat::openmetrics);
   (void)agent.slices();
   (void)agent.slices(Slices::living_and_ended);
   (void)agent.slice("a");

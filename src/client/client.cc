@@ -199,13 +199,14 @@ struct Watch {
 
 }  // namespace
 
-Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target,
-                              const std::string& body) const {
+Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target, const std::string& body,
+                              std::string_view accept) const {
   const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
   auto connection = connect_to_server(socket_, settings_);
   if (!connection) return tl::unexpected(std::move(connection.error()));
   StringRequest request = request_of(method, target);
   if (!body.empty()) request.set(http::field::content_type, "application/json");
+  if (!accept.empty()) request.set(http::field::accept, boost::string_view(accept.data(), accept.size()));
   request.body() = body;
   request.prepare_payload();
 
@@ -221,9 +222,9 @@ Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target,
                    .warnings = warnings_of(response.get())};
 }
 
-Answer<std::string> Client::call(std::string_view method, std::string_view target,
-                                 const std::string& body) const {
-  auto answer = ask(method, target, body);
+Answer<std::string> Client::call(std::string_view method, std::string_view target, const std::string& body,
+                                 std::string_view accept) const {
+  auto answer = ask(method, target, body, accept);
   if (!answer) return tl::unexpected(answer.error());
   if (settings_.warn)
     for (const std::string& warning : answer->warnings) settings_.warn(warning);

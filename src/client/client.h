@@ -82,10 +82,14 @@ class Client {
     return decoded<T>(call(method, target, body));
   }
   // Returns the body unparsed, for responses that are not an API document.
-  Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }
+  // `accept` is the media type to request; empty for the server's default.
+  Answer<std::string> text(std::string_view target, std::string_view accept = {}) const {
+    return call("GET", target, {}, accept);
+  }
   // Returns the response unparsed, even if it is an error. A problem means that the server could not be
   // reached.
-  Answer<RawAnswer> ask(std::string_view method, std::string_view target, const std::string& body) const;
+  Answer<RawAnswer> ask(std::string_view method, std::string_view target, const std::string& body,
+                        std::string_view accept = {}) const;
 
   // Calls `act` for each event of a stream, until the agent closes the connection or sends nothing for 45 s
   // (it sends a comment every 15 s). The stream begins after the event with the id `last_id`, or at its
@@ -97,7 +101,8 @@ class Client {
 
  private:
   // Returns the body of a 2xx response, or the problem.
-  Answer<std::string> call(std::string_view method, std::string_view target, const std::string& body) const;
+  Answer<std::string> call(std::string_view method, std::string_view target, const std::string& body,
+                           std::string_view accept = {}) const;
 
   template <api::Document T>
   static Answer<T> decoded(const Answer<std::string>& body) {

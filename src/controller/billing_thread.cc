@@ -49,15 +49,19 @@ bool is_prepaid(const ObjectRegistry& objects, const std::string& queue) {
   return object && queue_spec(*object).billing == QueueBilling::prepaid;
 }
 
-// Copies the records of these nodes. A node that does not respond is logged once until it responds again.
+// Copies the records of these nodes and counts their GPU-hours. A node that does not respond is logged once
+// until it responds again.
 void copy_from(UsageStore& store, const std::vector<NodeAddress>& nodes, const ObjectRegistry& objects,
-               std::set<std::string>& silent) {
+               std::set<std::string>& silent, GpuHours& hours) {
+  const bill::Tariffs tariffs = present_tariffs(objects);
   for (const NodeAddress& node : nodes) {
     AgentUsage source(node.socket);
+    const ledger::Stamp now = stamp_now();
     const auto done =
         copy_usage(store, node.name, source,
                    {.is_prepaid = [&](const std::string& queue) { return is_prepaid(objects, queue); },
-                    .now = stamp_now()});
+                    .now = now,
+                    .written = [&](const std::vector<UsageRow>& rows) { hours.count(rows, tariffs, now); }});
     if (done)
       silent.erase(node.name);
     else if (silent.insert(node.name).second)
@@ -68,9 +72,9 @@ void copy_from(UsageStore& store, const std::vector<NodeAddress>& nodes, const O
 // Copies before an invoice, so that it includes recent grants. Skips nodes that did not respond last time,
 // because they could delay the invoice beyond the client's timeout.
 void copy_from_answering(UsageStore& store, std::vector<NodeAddress> nodes, const ObjectRegistry& objects,
-                         std::set<std::string>& silent) {
+                         std::set<std::string>& silent, GpuHours& hours) {
   std::erase_if(nodes, [&](const NodeAddress& node) { return silent.contains(node.name); });
-  copy_from(store, nodes, objects, silent);
+  copy_from(store, nodes, objects, silent, hours);
 }
 
 // Writes the current usage of each budget.
@@ -183,7 +187,7 @@ std::shared_ptr<void> BillingThread::ask(BillQuery query, bill::Tariffs tariffs,
 http::Response BillingThread::invoice(const BillQuery& query, const bill::Tariffs& tariffs, BillForm form) {
   auto& opened = books_->open();
   if (!opened) return refuse(opened.error());
-  copy_from_answering(opened->store, nodes_, objects_, books_->silent);
+  copy_from_answering(opened->store, nodes_, objects_, books_->silent, gpu_hours_);
   return response_of(make_bill(opened->store, tariffs, query, stamp_now()), form, query.line);
 }
 
@@ -191,7 +195,7 @@ http::Response BillingThread::invoice(const BillQuery& query, const bill::Tariff
 int64_t BillingThread::turn() {
   auto& opened = books_->open();
   if (!opened) return copy_interval_ns;
-  copy_from(opened->store, nodes_, objects_, books_->silent);
+  copy_from(opened->store, nodes_, objects_, books_->silent, gpu_hours_);
   compare_budgets(opened->store, objects_);
   const bill::Tariffs tariffs = present_tariffs(objects_);
   if (books_->tariffs != tariffs.all()) hours_.forget_final();

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "controller/api/api_call.h"
+#include "controller/billing/gpu_hours.h"
 #include "controller/controller_options.h"
 #include "controller/objects/object_registry.h"
+#include "os/clock.h"
 #include "os/loop.h"
 #include "os/worker.h"
 
@@ -32,6 +34,9 @@ class BillingThread {
   // admitted.
   std::optional<JobHours> hours(const std::string& uid) const { return hours_.find(uid); }
 
+  // Returns the GPU-hours since this object was created, as of the last copy.
+  std::vector<GpuHours::Sum> gpu_hours() const { return gpu_hours_.sums(); }
+
   static constexpr size_t max_waiting_invoices = 16;
 
  private:
@@ -43,6 +48,7 @@ class BillingThread {
   const std::vector<NodeAddress> nodes_;
   ObjectRegistry& objects_;
   KnownJobHours hours_;
+  GpuHours gpu_hours_{os::utc_ns()};
   const std::unique_ptr<Books> books_;
   os::Worker worker_;  // Declared last because its thread uses the other members.
 };

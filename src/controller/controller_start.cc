@@ -324,6 +324,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       node_sync_(node_sync),
       store_(records.store),
       events_(*records.events),
+      objects_(*records.objects),
       machine_(services.machine),
       job_positions_(services.job_positions),
       orphan_events_(services.orphan_events),
@@ -416,6 +417,7 @@ void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
 }
 
 void Api::write_events() {
+  restarts_.update(objects_.workloads());
   for (const OrphanEvents::Entry& entry : orphan_events_.take())
     events_.add(entry.object, entry.event, now_ns());
   events_.take_changes(now_ns());

@@ -15,6 +15,7 @@
 #include "controller/known_nodes.h"
 #include "controller/later_answer.h"
 #include "controller/log_streams.h"
+#include "controller/restart_totals.h"
 #include "controller/service_thread.h"
 #include "controller/store/controller_store.h"
 #include "os/fd.h"
@@ -101,7 +102,7 @@ class Api : Views, NodeActions {
   size_t waiting_jobs() const override;
   std::optional<JobHours> job_hours(const std::string& uid) const override { return billing_.hours(uid); }
   http::Response bill(BillQuery, bill::Tariffs, BillForm) override;
-  std::string metrics() const override;
+  std::string metrics(api::MetricsFormat, const http::Caller&) const override;
   int64_t now_ns() const override;
 
  private:
@@ -124,6 +125,8 @@ class Api : Views, NodeActions {
   AgentCalls agent_calls_;
   ControllerStore& store_;
   ObjectEvents& events_;
+  const ObjectRegistry& objects_;
+  RestartTotals restarts_;
   const MachineEffects& machine_;
   const JobPositions& job_positions_;
   OrphanEvents& orphan_events_;

@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "client/agent_client.h"
+#include "controller/controller_metrics.h"
 #include "controller/controller_start.h"
 #include "controller/runtime/container_start.h"
 #include "controller/runtime/limit_warnings.h"
-#include "controller/service_metrics.h"
 #include "os/clock.h"
 #include "os/user.h"
 #include "runner/log_files.h"
@@ -110,10 +110,27 @@ http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) 
                                     [&later](http::Response response) { later.answer(std::move(response)); });
               }}};
 }
-std::string Api::metrics() const {
-  return service_metrics(machine_.figures()) +
-         queue_metrics(job_positions_.size(), job_positions_.decision_ns()) +
-         loop_metrics(loop_.turns().longest_ns.load());
+std::string Api::metrics(api::MetricsFormat format, const http::Caller& caller) const {
+  // As in an invoice, an account's usage is shown only to the account and to operators. The uids that use an
+  // account are unknown here, so other users of this machine see none.
+  const auto is_hidden = [&caller](const std::string& account) {
+    const std::string* const own = caller.token_account();
+    return !caller.may_operate() && (own == nullptr || *own != account);
+  };
+  ControllerFigures figures{.version = version_.version,
+                            .endpoints = machine_.figures(),
+                            .workloads = objects_.workloads(),
+                            .queues = objects_.list(objects::Kind::queue),
+                            .pools = objects_.list(objects::Kind::pool),
+                            .budgets = objects_.list(objects::Kind::budget),
+                            .waits = job_positions_.waits.queues(),
+                            .gpu_hours = billing_.gpu_hours(),
+                            .waiting_jobs = job_positions_.size(),
+                            .decision_ns = job_positions_.decision_ns(),
+                            .longest_turn_ns = loop_.turns().longest_ns.load(),
+                            .now_ns = now_ns()};
+  std::erase_if(figures.gpu_hours, [&](const GpuHours::Sum& sum) { return is_hidden(sum.account); });
+  return metrics_text(figures, restarts_, format);
 }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 

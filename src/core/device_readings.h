@@ -15,6 +15,9 @@ struct DeviceReadings {
   std::optional<uint32_t> power_limit_milliwatts;
   std::optional<uint32_t> sm_clock_mhz;
   std::optional<uint32_t> memory_clock_mhz;
+  std::optional<uint32_t> memory_busy_percent;    // Time in which device memory was read or written.
+  std::optional<uint64_t> memory_reserved_bytes;  // Kept back by the driver.
+  std::optional<uint64_t> energy_millijoules;     // Since the driver was loaded.
 
   friend bool operator==(const DeviceReadings&, const DeviceReadings&) = default;
 };

@@ -236,9 +236,11 @@ std::vector<DeviceView> NodeAgent::devices() const {
     view.processes_hidden = d.sample.processes_hidden;
     view.ended_trouble = d.sample.accounting.trouble;
     view.xids = listed(d.xids);
+    view.last_xid = d.last_xid;
     view.unmanaged_processes = d.unmanaged_processes;
     view.policy = node_.compute.policies.of(d.device.uuid);
     view.compute = node_.compute.figures(d.device.uuid);
+    if (view.compute) name_neighbours(*view.compute);
     const auto balance = node_.ledger().balances().find(d.device.uuid);
     if (balance == node_.ledger().balances().end()) continue;
     view.free = balance->second.free;
@@ -247,6 +249,26 @@ std::vector<DeviceView> NodeAgent::devices() const {
   for (const auto& [uuid, balance] : node_.ledger().balances())
     if (node_.device(uuid) == nullptr) add_lost(out, balance);
   return out;
+}
+
+// Sets the names of the slices for which others waited. They may have ended in the last minute.
+void NodeAgent::name_neighbours(DeviceCompute& compute) const {
+  for (SliceCompute& slice : compute.slices)
+    for (WaitFor& wait : slice.waits_60s) {
+      const LiveSlice* const live = node_.slices.find(wait.slice);
+      const auto& ended = node_.ledger().ended();
+      const auto found = live != nullptr
+                             ? ended.rend()
+                             : std::find_if(ended.rbegin(), ended.rend(),
+                                            [&](const ledger::UsageRecord& r) { return r.id == wait.slice; });
+      const ledger::UsageRecord* const record = live != nullptr         ? &live->record
+                                                : found != ended.rend() ? &*found
+                                                                        : nullptr;
+      wait.name = "an ended slice";
+      if (record == nullptr) continue;
+      wait.name = record->slice.name;
+      wait.owner = record->slice.owner;
+    }
 }
 
 // Adds a device that only the ledger knows, if slices hold a part of it or the driver reports it as lost.
@@ -278,6 +300,7 @@ NodeView NodeAgent::node() const {
   out.preload = settings.paths.preload;
   out.shims = settings.paths.shims;
   out.simulated = settings.paths.sim_spec;
+  out.host_name = settings.host_name;
   out.strategy = settings.strategy;
   out.bookkeeper = settings.bookkeeper;
   out.memory_unit = node_.kept_settings.memory_unit();
@@ -289,6 +312,7 @@ NodeView NodeAgent::node() const {
   if (settings.topology) out.links = settings.topology->lines(static_cast<unsigned>(node_.devices.size()));
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;
+  out.dcgm_names = settings.dcgm_names;
   out.overcommit_compute = settings.overcommit_compute;
   out.contexts_in_slice = settings.contexts_in_slice;
   out.audit = settings.audit;

@@ -49,6 +49,7 @@ class NodeAgent final : public Agent {
 
  private:
   void add_lost(std::vector<DeviceView>&, const ledger::Balance&) const;
+  void name_neighbours(DeviceCompute&) const;
   NodeState& node_;
   Lifecycle& lifecycle_;
 };

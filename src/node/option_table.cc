@@ -241,6 +241,16 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .help = "allow any address for --metrics-listen; every client that reaches it sees all slices'\n"
              "names and usage",
      .store = os::raise<&Options::metrics_any>},
+    {.name = "--dcgm-names",
+     .value = "ACTION",
+     .help = "whether metrics include DCGM's series of the devices (DCGM_FI_DEV_*): yes; no, if NVIDIA's\n"
+             "dcgm-exporter runs on this node [yes]",
+     .store = [](Options& o, const std::string& value) -> Outcome<void> {
+       o.dcgm_names = value == "yes";
+       return {};
+     },
+     .words = {"yes", "no"},
+     .noun = "an answer"},
     {.name = "--cdi-dir",
      .value = "DIR",
      .help = "directory in which slices are announced to container engines\n"

@@ -86,8 +86,10 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
       .policy = o.policy,
       .policy_per_slice = o.policy_per_slice,
       .admit_best_effort = o.admit_best_effort,
+      .dcgm_names = o.dcgm_names,
       .overcommit_compute = o.overcommit_compute,
       .ready_at_ns = o.start_delay_ns == 0 ? 0 : os::monotonic_ns() + static_cast<int64_t>(o.start_delay_ns),
+      .host_name = o.host_name,
       .kernel_log = !o.kernel_log.empty()   ? o.kernel_log
                     : paths.sim_set.empty() ? "/dev/kmsg"
                                             : paths.sim_set + "/kernel.log",
@@ -120,6 +122,7 @@ Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surrou
   if (o.mode != Options::Mode::agent) return o;
   if (const auto good = consistent(o); !good) return tl::unexpected(good.error());
   fill_defaults(o, surroundings);
+  o.host_name = surroundings.host_name;
   return o;
 }
 

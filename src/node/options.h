@@ -22,6 +22,7 @@ struct Options {
   std::optional<Bytes> reserve;
   std::optional<Bytes> spill_limit;  // If absent, half of the host's memory.
   bool contexts_in_slice = true;
+  std::string host_name;   // From the surroundings.
   std::string kernel_log;  // If empty, the default is used.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
@@ -35,6 +36,7 @@ struct Options {
   std::optional<uint32_t> controller_uid;  // This user may act for all users.
   std::optional<os::TcpAddress> metrics;   // If absent, only the API's socket serves metrics.
   bool metrics_any = false;                // Addresses other than loopback are allowed.
+  bool dcgm_names = true;                  // Metrics include DCGM's series.
   bool restart_after_crash = false;        // For a container, which kubelet would restart later.
   std::string log_level = "info";
 
@@ -47,6 +49,7 @@ struct Options {
 struct Surroundings {
   unsigned uid = 0;
   std::string home, xdg_runtime_dir, xdg_state_home, working_directory;
+  std::string host_name;  // NODE_NAME, which Kubernetes sets for the agent, or the machine's name.
 };
 
 // Returns the options, or a message about the invalid option (exit status 2).

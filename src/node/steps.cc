@@ -197,7 +197,15 @@ void CloseSockets::operator()(Sockets* sockets) const { delete sockets; }
 Surroundings surroundings() {
   char here[4096] = "/";
   if (getcwd(here, sizeof here) == nullptr) here[1] = '\0';
-  return {geteuid(), variable("HOME"), variable("XDG_RUNTIME_DIR"), variable("XDG_STATE_HOME"), here};
+  char host[256] = "";
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  const std::string node = variable("NODE_NAME");
+  return {.uid = geteuid(),
+          .home = variable("HOME"),
+          .xdg_runtime_dir = variable("XDG_RUNTIME_DIR"),
+          .xdg_state_home = variable("XDG_STATE_HOME"),
+          .working_directory = here,
+          .host_name = node.empty() ? host : node};
 }
 
 int complain(const Failure& failure) {

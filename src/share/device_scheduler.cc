@@ -43,6 +43,7 @@ void DeviceScheduler::remove_client(unsigned client, Ns now) {
   present_[client] = false;
   settle_mean_weight();
   clients_[client].lease = {};
+  for (Client& other : clients_) other.waited_for[client] = 0;
   last_ = std::max(last_, now);
   invariant(holder_ != client && last_holder_ != client);
 }
@@ -292,7 +293,10 @@ Ns DeviceScheduler::step(Ns now, std::span<const Observation> seen) {
     Client& t = clients_[i];
     t.bucket.grow(elapsed, t.entitlement.share);
     if (t.lease.open && lease_used_ > 0 && !at_work(seen[i])) t.paused = t.counters.charged;
-    if (t.wait_reason == WaitReason::contended) t.counters.waiting += elapsed;
+    if (t.wait_reason == WaitReason::contended) {
+      t.counters.waiting += elapsed;
+      if (holder_ && holder_ != i) t.waited_for[*holder_] += elapsed;
+    }
     if (t.wait_reason == WaitReason::throttled) t.counters.throttled += elapsed;
   }
   if (holder_ && contended_) unused_ += elapsed;

@@ -112,6 +112,9 @@ class DeviceScheduler {
 
   const Lease& lease(unsigned client) const { return clients_[client].lease; }
   const ClientCounters& counters(unsigned client) const { return clients_[client].counters; }
+  // Returns the part of the client's `waiting` in which each other client held the device. The entry of a
+  // client is 0 again after it was removed.
+  const std::array<Ns, max_clients>& waited_for(unsigned client) const { return clients_[client].waited_for; }
   const Entitlement& entitlement(unsigned client) const { return clients_[client].entitlement; }
   Ns tokens(unsigned client) const { return clients_[client].bucket.tokens(); }
   bool present(unsigned client) const { return present_[client]; }
@@ -145,10 +148,11 @@ class DeviceScheduler {
     WaitReason wait_reason = WaitReason::none;
     Lease lease;
     ClientCounters counters;
-    Ns service = 0;              // Latency clients: running median of the time of a request.
-    Ns paused = 0;               // Charged time when it was last seen idle under its lease.
-    Ns drain = 0;                // Recent maximum of its drain times.
-    Ns surprise = 1 * ms;        // Large if recent drains ended earlier than expected.
+    std::array<Ns, max_clients> waited_for{};  // By the client that held the device.
+    Ns service = 0;                            // Latency clients: running median of the time of a request.
+    Ns paused = 0;                             // Charged time when it was last seen idle under its lease.
+    Ns drain = 0;                              // Recent maximum of its drain times.
+    Ns surprise = 1 * ms;                      // Large if recent drains ended earlier than expected.
     Ns credit = 0;               // Overlap that the driver's count supports and that is not charged yet.
     Ns own = 0;                  // Charged without needing support since the last support().
     bool is_shown = false;       // The driver's last count was not 0.

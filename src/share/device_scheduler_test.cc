@@ -51,6 +51,23 @@ TEST(Device, passes_the_device_on_if_its_lease_holder_is_removed) {
   EXPECT_TRUE(s.open(b));
 }
 
+TEST(Device, counts_for_which_client_another_one_waits) {
+  Script s;
+  const unsigned a = s.add_client(guaranteed(5000)), b = s.add_client(guaranteed(5000));
+  s.comes(a);
+  s.step();
+  ASSERT_TRUE(s.open(a));
+  s.runs(a, 0, 10 * ms);
+  s.comes(b);
+  s.step(1 * ms);
+  s.step(2 * ms);
+  EXPECT_EQ(s.device.counters(b).waiting, 2 * ms);
+  EXPECT_EQ(s.device.waited_for(b)[a], 2 * ms);
+  EXPECT_EQ(s.device.waited_for(b)[b], 0);
+  s.device.remove_client(a, s.now);
+  EXPECT_EQ(s.device.waited_for(b)[a], 0) << "the number may be given to another client";
+}
+
 // Returns whether all clients have equal terms: native burst shares, batch, no gang. Then all gates are open
 // and the hardware switches between the clients.
 bool all_are_equal_natives(const Script& s) {

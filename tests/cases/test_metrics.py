@@ -11,7 +11,9 @@ import pytest
 
 from conftest import BUILD, GiB, LOAD, until
 
-parser = pytest.importorskip("prometheus_client.parser", reason="prometheus_client (tests/requirements.txt) is not installed")
+NOT_INSTALLED = "prometheus_client (tests/requirements.txt) is not installed"
+parser = pytest.importorskip("prometheus_client.parser", reason=NOT_INSTALLED)
+openmetrics = pytest.importorskip("prometheus_client.openmetrics.parser", reason=NOT_INSTALLED)
 
 
 def families(text):
@@ -46,7 +48,78 @@ def test_prometheus_reads_the_same_values_as_the_api(world):
     assert info["policy"] == "fixed-share" and info["isolation"] == "memory+compute" and info["class"] == "batch"
     for family in found.values():
         assert family.documentation and family.type in ("gauge", "counter"), family
-        assert all(s.name.endswith("_total") for s in family.samples) == (family.type == "counter"), family.name
+        if not family.name.startswith("DCGM_"):  # NVIDIA's name of a counter does not end with _total.
+            assert all(s.name.endswith("_total") for s in family.samples) == (family.type == "counter"), family.name
+
+
+def fetched(url, accept):
+    answer = urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}), timeout=10)
+    return answer.headers["Content-Type"], answer.read().decode()
+
+
+@pytest.mark.devices("a10x2", "--metrics-listen", "127.0.0.1:0")
+def test_openmetrics_has_the_same_values_with_units(world):
+    begin(world, "a", "--compute", "30%")
+    (url,) = re.findall(r"metrics served at (http://127\.0\.0\.1:\d+/metrics)", (world.folder / "log").read_text())
+    kind, text = fetched(url, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5,*/*;q=0.1")
+    assert kind == "application/openmetrics-text; version=1.0.0; charset=utf-8" and text.endswith("\n# EOF\n")
+    found = {f.name: f for f in openmetrics.text_string_to_metric_families(text)}
+    plain = families(fetched(url, "text/plain")[1])
+    assert found["carve_slice_memory_quota_bytes"].unit == "bytes" and found["carve_slice_compute_busy_seconds"].unit == "seconds"
+    assert found["carve_slice_compute_busy_seconds"].type == "counter"
+    assert value(found, "carve_slice_memory_quota_bytes", slice="a") == value(plain, "carve_slice_memory_quota_bytes", slice="a") == 4 * GiB
+    assert {f for f in found if f.startswith("carve_slice")} == {f for f in plain if f.startswith("carve_slice")}
+
+
+def test_devices_have_dcgms_names(world):
+    begin(world, "a")
+    found = families(world.get("/metrics")[2])
+    device = world.json("devices")["devices"][0]
+    place = {"gpu": "0", "UUID": device["uuid"], "modelName": "NVIDIA A10", "device": "nvidia0", "pci_bus_id": device["pci_id"]}
+    used = lambda: value(families(world.get("/metrics")[2]), "DCGM_FI_DEV_FB_USED", **place)
+    assert until(lambda: used() == world.json("devices")["devices"][0]["used_bytes"] // (1 << 20) > 1024), used()
+    total = sum(value(families(world.get("/metrics")[2]), f"DCGM_FI_DEV_FB_{part}", **place) for part in ("USED", "FREE", "RESERVED"))
+    assert abs(total - device["native_bytes"] / (1 << 20)) <= 3, "each is rounded down"
+    assert value(found, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", **place) > 0 and value(found, "DCGM_FI_DEV_XID_ERRORS", **place) == 0
+    assert found["DCGM_FI_DEV_GPU_TEMP"].samples[0].labels["Hostname"] == os.uname().nodename
+
+
+@pytest.mark.devices("a10x1", "--dcgm-names", "no")
+def test_dcgms_names_can_be_left_to_nvidias_exporter(world):
+    text = world.get("/metrics")[2]
+    assert "DCGM" not in text and "carve_device_power_watts" in text
+
+
+def test_slices_show_idle_time_slowdown_and_energy(world):
+    assert world.carve("slice", "create", "--memory", "1GiB", "--device", "1", "--name", "idle").returncode == 0
+    for name in "a", "b":
+        begin(world, name, "--compute", "40%")
+    read = lambda name, of: value(families(world.get("/metrics")[2]), name, slice=of)
+    assert until(lambda: read("carve_slice_idle_seconds", "idle") >= 2) and read("carve_slice_idle_seconds", "a") <= 1
+    assert world.slices()["idle"]["idle_seconds"] >= 2
+    # Both always have work, so each takes more than twice as long as alone.
+    assert until(lambda: read("carve_slice_slowdown_ratio", "a") > 1.5, 30)
+    shown = until(lambda: world.slices()["a"]["parts"][0]["compute"]["waits_60s"])
+    assert [one["slice"] for one in shown] == ["b"] and shown[0]["waiting_ns"] > 0
+    assert "waited in the last minute: " in world.carve("top", "--once").stdout
+    energy = lambda of: read("carve_slice_energy_joules", of)
+    assert until(lambda: energy("a") > 0 and energy("b") > 0, 30) and energy("idle") == 0
+    device = value(families(world.get("/metrics")[2]), "carve_device_energy_joules", device="0")
+    assert energy("a") + energy("b") <= device
+
+
+def test_nvml_in_a_slice_reports_the_slices_energy(world):
+    """nvmlDeviceGetTotalEnergyConsumption of the simulated driver, as a program in the slice calls it."""
+    script = "import ctypes; n = ctypes.CDLL('libnvidia-ml.so.1'); n.nvmlInit_v2()\n" \
+             "d = ctypes.c_void_p(); e = ctypes.c_ulonglong()\n" \
+             "assert n.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(d)) == 0\n" \
+             "assert n.nvmlDeviceGetTotalEnergyConsumption(d, ctypes.byref(e)) == 0; print(e.value)"
+    begin(world, "busy", "--compute", "40%")
+    assert until(lambda: value(families(world.get("/metrics")[2]), "carve_device_energy_joules", device="0") > 0)
+    done = world.carve("run", "--memory", "1GiB", "--device", "0", "--name", "looks", "--", "/usr/bin/python3", "-c", script)
+    assert done.returncode == 0, done.stderr
+    device = value(families(world.get("/metrics")[2]), "carve_device_energy_joules", device="0")
+    assert int(done.stdout) / 1000 < device / 2, "the slice has hardly worked"
 
 
 def test_compute_counters_never_decrease(world):

@@ -48,7 +48,8 @@ def test_a_programs_fault_is_attributed_to_its_slice_and_its_neighbour_keeps_run
     assert neighbour.wait(60) == 0, neighbour.stderr.read()
 
     metrics = world.get("/metrics")[2]
-    assert 'carve_slice_xid_total{slice="a",xid="31"} 1\n' in metrics
+    assert re.search(r'carve_slice_xid_total\{slice="a",account="[^"]+",xid="31"\} 1\n', metrics)
+    assert re.search(r'DCGM_FI_DEV_XID_ERRORS\{gpu="0",[^}]*\} 31\n', metrics)
     assert re.search(r'carve_device_xid_total\{device="0",uuid="[^"]+",xid="31"\} 1\n', metrics)
     device = world.json("devices")["devices"][0]
     assert device["health"]["state"] == "ok", "the fault was the program's"

@@ -20,6 +20,7 @@
 #include "http/message.h"
 #include "objects/service_object.h"
 #include "wire/api/controller.h"
+#include "wire/api/exposition.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
 
@@ -91,8 +92,9 @@ class Views {
   // Returns the invoice, possibly in a later response. With the form `line`, responds with not found if the
   // invoice has no such line.
   virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
-  virtual std::string metrics() const = 0;  // Endpoint metrics for Prometheus.
-  virtual int64_t now_ns() const = 0;       // UTC.
+  // Returns the metrics. GPU-hours are restricted to the accounts that the caller may see.
+  virtual std::string metrics(api::MetricsFormat, const http::Caller&) const = 0;
+  virtual int64_t now_ns() const = 0;  // UTC.
 };
 
 // A change that a caller made or attempted.

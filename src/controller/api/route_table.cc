@@ -17,7 +17,6 @@
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
-#include "wire/api/exposition.h"
 
 namespace carve::controller {
 namespace {
@@ -32,7 +31,8 @@ http::Response get_openapi(const Call& call) {
 }
 
 http::Response get_metrics(const Call& call) {
-  return {200, api::metrics_type, call.context.views.metrics()};
+  const api::MetricsFormat format = api::metrics_format(call.request.headers.find("Accept"));
+  return {200, api::metrics_type(format), call.context.views.metrics(format, call.caller)};
 }
 
 std::vector<Route> node_routes() {
@@ -173,7 +173,7 @@ std::vector<Route> all_routes() {
                   {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token or ends a session.", "Nothing"},
                   {"GET", "/openapi.json", get_openapi, "Shows this description of the API.", "any"},
                   {"GET", "/metrics", get_metrics,
-                   "Prints the metrics of the services in Prometheus's text format.", "text"},
+                   "Prints the metrics of services, queues, pools and accounts.", "text"},
               });
   return out;
 }

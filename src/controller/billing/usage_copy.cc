@@ -11,7 +11,7 @@ constexpr size_t ids_at_once = 256;
 
 // Ends the open records of a lost ledger at the time at which the agent was last seen.
 Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPosition& position,
-                       const std::vector<uint64_t>& ids) {
+                       const std::vector<uint64_t>& ids, const CopyTerms& terms) {
   std::vector<UsageRow> ended;
   for (const uint64_t id : ids) {
     auto row = store.find(node, position.ledger, id);
@@ -27,7 +27,10 @@ Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPos
     if (!changed.details.empty()) (*row)->details = std::move(changed.details);
     ended.push_back(std::move(**row));
   }
-  return ended.empty() ? Outcome<void>() : store.write(ended);
+  if (ended.empty()) return {};
+  const auto done = store.write(ended);
+  if (done && terms.written) terms.written(ended);
+  return done;
 }
 
 // Returns the ids of open records that the agent no longer has.
@@ -101,7 +104,7 @@ Outcome<size_t> copy_usage(UsageStore& store, const std::string& node, UsageSour
       const Outcome<std::vector<uint64_t>> lost =
           *is_shorter ? lost_ids(source, *position) : position->open_ids;
       if (!lost) return tl::unexpected(lost.error());
-      if (const auto done = end_lost(store, node, *position, *lost); !done)
+      if (const auto done = end_lost(store, node, *position, *lost, terms); !done)
         return tl::unexpected(done.error());
       if (!*is_shorter) {
         ++ledger;
@@ -123,8 +126,10 @@ Outcome<size_t> copy_usage(UsageStore& store, const std::string& node, UsageSour
     take(*some);
     last = some->back().id;
   }
-  if (!rows.empty())
+  if (!rows.empty()) {
     if (const auto done = store.write(rows); !done) return tl::unexpected(done.error());
+    if (terms.written) terms.written(rows);
+  }
   if (has_open)
     if (const auto done = store.see(node, ledger, terms.now); !done) return tl::unexpected(done.error());
   return rows.size();

@@ -23,6 +23,8 @@ class UsageSource {
 struct CopyTerms {
   std::function<bool(const std::string& queue)> is_prepaid;
   ledger::Stamp now;  // Taken before the source is read.
+  // Called with the rows that were written, if it is set.
+  std::function<void(const std::vector<UsageRow>&)> written = nullptr;
 };
 
 // Returns the number of records written. If the agent's ledger still has the first copied record but not the

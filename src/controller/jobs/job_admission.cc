@@ -26,6 +26,7 @@ struct JobReconciler::PoolTurn {
   std::set<uint64_t> held_back;
   std::map<uint64_t, std::string> passed_by;             // Why other jobs may pass a job, keyed by its id.
   std::map<std::string, objects::QueueStatus> statuses;  // Keyed by queue.
+  std::map<std::string, int64_t> oldest_waits;  // The earliest time since which a job waits, keyed by queue.
 
   // Returns whether other jobs may pass this waiting job, and records why.
   bool is_passed_by(uint64_t id, const Object& object, const CachedJob& known) {
@@ -102,6 +103,9 @@ void JobReconciler::add_job(PoolTurn& pool, const ObjectRegistry::Pointer& objec
   objects::QueueStatus& status = pool.statuses[queue];
   if (record == nullptr || record->admitted_ns == 0) {
     ++status.waiting;
+    int64_t& oldest = pool.oldest_waits[queue];
+    const Ns since = known.waits_since(*object);
+    if (oldest == 0 || since < oldest) oldest = since;
     pool.waiting.push_back({.id = id,
                             .queue = queue,
                             .priority = known.form->spec.priority,
@@ -150,7 +154,10 @@ void JobReconciler::decide_queues(Ns now) {
   decided_version_ = objects_.version();
   JobPositions::ByUid positions;
   const auto queues = objects_.list(objects::Kind::queue);
-  if (queues.empty()) return positions_.replace({});
+  if (queues.empty()) {
+    positions_.waits.replace({});
+    return positions_.replace({});
+  }
   // Each job with the time since which it has waited or run, and whether it is a cluster that waits for
   // further workers.
   std::vector<std::tuple<Ns, bool, ObjectRegistry::Pointer>> jobs;
@@ -188,6 +195,10 @@ void JobReconciler::decide_queues(Ns now) {
       add_job(pools[pool->second], job, known->second, now);
   }
   for (auto& [name, pool] : pools) decide(name, pool, forecast, positions, now);
+  std::map<std::string, int64_t> oldest_waits;
+  for (const auto& queue : queues)
+    oldest_waits[queue->key.name] = pools[pool_of[queue->key.name]].oldest_waits[queue->key.name];
+  positions_.waits.replace(oldest_waits);
   uint64_t written = 0;
   for (const auto& queue : queues) written += write_queue_status(*queue, pools[pool_of[queue->key.name]]);
   // Changes to the queues' statuses must not trigger another decision. Any other change has a later version.
@@ -316,6 +327,7 @@ void JobReconciler::admit_job(const Object& object, Ns now) {
   if (const auto written = records_.write(record); !written)
     return os::log::error(cause_of(object), "{}", written.error().message);
   known.why_requeued.clear();
+  positions_.waits.admitted(known.form->spec.queue, now - known.waits_since(object));
   os::log::info(cause_of(object), "{}: admitted by queue {}", text(object.key), known.form->spec.queue);
 }
 

@@ -1,4 +1,4 @@
-// The position of each waiting job in its queue and why it waits, as of the last decision. It changes for
+// The position of each waiting job in its queue and why it waits, as of the last decision, and the waits by queue. It changes for
 // many jobs at a time, so it is not stored in their status; the API adds it to its responses. The job
 // reconciler writes it and the API's thread reads it.
 #pragma once
@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "controller/jobs/queue_waits.h"
 #include "controller/objects/job_form.h"
 #include "os/mutex.h"
 
@@ -37,6 +38,8 @@ class JobPositions {
   // Records how long the last decision over all queues took.
   void note_decision(int64_t ns) { decision_ns_ = ns; }
   int64_t decision_ns() const { return decision_ns_; }
+
+  QueueWaits waits;
 
  private:
   std::atomic<int64_t> decision_ns_ = 0;

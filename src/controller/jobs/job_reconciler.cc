@@ -429,6 +429,7 @@ void JobReconciler::requeue(Turn& turn, Ns now) {
   turn.record.workers_before.clear();
   if (!done(turn, records_.write(turn.record))) return;
   turn.known.refusal.reset();
+  turn.known.requeued_at = now;
   turn.known.refusals += returned ? 0 : 1;
   turn.known.retry_at = workload::after(now, workload::backoff_ns(turn.known.refusals));
   os::log::info(cause_of(*turn.object), "{}: returned to queue {}: {}", text(turn.object->key),

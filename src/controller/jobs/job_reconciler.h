@@ -7,6 +7,7 @@
 // starts whose supervisor has not begun.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -66,6 +67,7 @@ class JobReconciler {
     std::optional<workload::JobObserved::Refusal> refusal;
     unsigned refusals = 0;  // Consecutive rejected admissions.
     Ns retry_at = 0;        // The job is not admitted before this time.
+    Ns requeued_at = 0;     // When it returned to its queue; 0 if it did not.
     // Why the job does not fit on the empty devices of its pool; empty if it fits. Valid for this capacity
     // and time.
     std::string misfit;
@@ -76,6 +78,8 @@ class JobReconciler {
     std::map<std::string, std::pair<uint32_t, Ns>> asked_starts;  // Attempt and time, keyed by program.
     bool is_over = false;                                         // It has ended and holds nothing.
     uint64_t seen_in = 0;  // Number of the last turn in which it existed.
+
+    Ns waits_since(const Object& object) const { return std::max(object.created_ns, requeued_at); }
   };
   // One job during one turn.
   struct Turn {

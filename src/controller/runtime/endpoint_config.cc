@@ -38,6 +38,9 @@ defaults
     timeout server 10m
     timeout tunnel 1h
 
+backend {latency_table}
+    stick-table type string len 128 size 1k store gpc({buckets}),gpt(1)
+
 frontend carve-metrics
     bind unix@{metrics} mode 600
 )";
@@ -47,7 +50,9 @@ frontend {proxy}:{port}
     bind 127.0.0.1:{port}
     http-after-response set-header Connection close if {{ stopping }} !{{ status 101 }}
     http-request disable-l7-retry unless {{ method GET HEAD OPTIONS }}
-    default_backend {proxy}
+    http-request set-var(txn.began) date(0,ms)
+    http-request track-sc0 str({proxy}) table {latency_table}
+{latency_rules}    default_backend {proxy}
 
 backend {proxy}
 )";
@@ -106,6 +111,25 @@ void sort(std::vector<DesiredEndpoint>& endpoints) {
   std::ranges::sort(endpoints);
 }
 
+// Returns the rules that count the time from the request to the header of a replica's response by bucket, and
+// add it to the sum. The sum has 32 bits (RequestTotals). Two simultaneous responses may count as one in the
+// sum, because HAProxy 2.6 has no action that adds to a number.
+std::string latency_rules() {
+  std::string out = "    http-response set-var(txn.ms) date(0,ms),sub(txn.began)\n";
+  uint64_t from = 0;
+  for (size_t i = 0; i < latency_bounds_ms.size(); ++i) {
+    out += i == 0 ? fmt::format("    http-response sc-inc-gpc(0,0) if {{ var(txn.ms) -m int le {} }}\n",
+                                latency_bounds_ms[i])
+                  : fmt::format("    http-response sc-inc-gpc({},0) if {{ var(txn.ms) -m int {}:{} }}\n", i,
+                                from, latency_bounds_ms[i]);
+    from = latency_bounds_ms[i] + 1;
+  }
+  return out + fmt::format(
+                   "    http-response sc-inc-gpc({},0) if {{ var(txn.ms) -m int ge {} }}\n"
+                   "    http-response sc-set-gpt(0,0) sc_get_gpt(0,0),add(txn.ms)\n",
+                   latency_bounds_ms.size(), from);
+}
+
 enum class Servers : uint8_t { included, left_out };
 
 std::string text_of(const std::vector<DesiredEndpoint>& sorted, const ProxySettings& settings,
@@ -113,12 +137,14 @@ std::string text_of(const std::vector<DesiredEndpoint>& sorted, const ProxySetti
   std::string out;
   const auto to = std::back_inserter(out);
   fmt::format_to(to, fmt::runtime(global_form), fmt::arg("frame", frame), fmt::arg("admin", admin_socket),
-                 fmt::arg("threads", settings.threads), fmt::arg("metrics", metrics_socket));
+                 fmt::arg("threads", settings.threads), fmt::arg("metrics", metrics_socket),
+                 fmt::arg("latency_table", latency_table), fmt::arg("buckets", LatencyCounts().size()));
   if (settings.metrics_port != 0) fmt::format_to(to, "    bind 127.0.0.1:{}\n", settings.metrics_port);
   out += "    http-request use-service prometheus-exporter if { path /metrics }\n";
   for (const DesiredEndpoint& endpoint : sorted) {
     fmt::format_to(to, fmt::runtime(endpoint_form), fmt::arg("port", endpoint.port),
-                   fmt::arg("proxy", proxy_name(endpoint.name_space, endpoint.service)));
+                   fmt::arg("proxy", proxy_name(endpoint.name_space, endpoint.service)),
+                   fmt::arg("latency_table", latency_table), fmt::arg("latency_rules", latency_rules()));
     if (servers == Servers::included)
       for (const DesiredServer& server : endpoint.servers)
         fmt::format_to(to, "    server {} 127.0.0.1:{} weight {}\n", server_name(server.replica, server.port),

@@ -20,6 +20,8 @@
 //   61 of 279,000 POSTs were lost in 80 reloads (8 clients). `close-spread-time infinite` turns this off, and
 //   each response of the old worker has `Connection: close`: 0 of 336,000 were lost in 160 reloads. An idle
 //   connection to the old worker ends after 60 s.
+// * A stick table counts each endpoint's responses by their time (latency_rules()), so no log is parsed. A new
+//   worker begins with an empty table.
 // * Sockets and files have relative paths: HAProxy runs in its directory.
 #pragma once
 
@@ -46,6 +48,8 @@ inline constexpr const char* config_file = "haproxy.cfg";
 inline constexpr const char* admin_socket = "admin.sock";
 inline constexpr const char* master_socket = "master.sock";
 inline constexpr const char* metrics_socket = "metrics.sock";
+// The stick table with the times of each endpoint's responses, by bucket.
+inline constexpr const char* latency_table = "carve-latency";
 
 // Returns the first rule that the endpoints violate (invalid_argument).
 Outcome<void> check(const std::vector<DesiredEndpoint>&, const ProxySettings& = {});

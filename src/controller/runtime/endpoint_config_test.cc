@@ -30,6 +30,25 @@ frontend default:web:8001
     bind 127.0.0.1:8001
     http-after-response set-header Connection close if { stopping } !{ status 101 }
     http-request disable-l7-retry unless { method GET HEAD OPTIONS }
+    http-request set-var(txn.began) date(0,ms)
+    http-request track-sc0 str(default:web) table carve-latency
+    http-response set-var(txn.ms) date(0,ms),sub(txn.began)
+    http-response sc-inc-gpc(0,0) if { var(txn.ms) -m int le 5 }
+    http-response sc-inc-gpc(1,0) if { var(txn.ms) -m int 6:10 }
+    http-response sc-inc-gpc(2,0) if { var(txn.ms) -m int 11:25 }
+    http-response sc-inc-gpc(3,0) if { var(txn.ms) -m int 26:50 }
+    http-response sc-inc-gpc(4,0) if { var(txn.ms) -m int 51:100 }
+    http-response sc-inc-gpc(5,0) if { var(txn.ms) -m int 101:250 }
+    http-response sc-inc-gpc(6,0) if { var(txn.ms) -m int 251:500 }
+    http-response sc-inc-gpc(7,0) if { var(txn.ms) -m int 501:1000 }
+    http-response sc-inc-gpc(8,0) if { var(txn.ms) -m int 1001:2500 }
+    http-response sc-inc-gpc(9,0) if { var(txn.ms) -m int 2501:5000 }
+    http-response sc-inc-gpc(10,0) if { var(txn.ms) -m int 5001:10000 }
+    http-response sc-inc-gpc(11,0) if { var(txn.ms) -m int 10001:30000 }
+    http-response sc-inc-gpc(12,0) if { var(txn.ms) -m int 30001:60000 }
+    http-response sc-inc-gpc(13,0) if { var(txn.ms) -m int 60001:300000 }
+    http-response sc-inc-gpc(14,0) if { var(txn.ms) -m int ge 300001 }
+    http-response sc-set-gpt(0,0) sc_get_gpt(0,0),add(txn.ms)
     default_backend default:web
 
 backend default:web

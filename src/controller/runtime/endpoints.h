@@ -43,6 +43,12 @@ struct ObservedServer {
   friend bool operator==(const ObservedServer&, const ObservedServer&) = default;
 };
 
+// Upper limits of the buckets in which times to the response header are counted (ms). A further bucket has no
+// limit.
+inline constexpr std::array<uint64_t, 14> latency_bounds_ms = {5,    10,   25,   50,    100,   250,   500,
+                                                               1000, 2500, 5000, 10000, 30000, 60000, 300000};
+using LatencyCounts = std::array<uint64_t, latency_bounds_ms.size() + 1>;  // Not cumulative.
+
 // The traffic of one endpoint. Totals never decrease while the object lives; they start at the counters of
 // the running proxy.
 struct RequestFigures {
@@ -53,6 +59,10 @@ struct RequestFigures {
   uint64_t sessions = 0;                // Current requests, streams and tunnels at the replicas.
   uint64_t queued = 0;                  // Current requests that wait for a replica.
   uint64_t mean_response_ms = 0;        // From request to response header, over 1,024 requests.
+  // Totals over the responses of replicas: their number by the time from request to response header, and the
+  // sum of these times.
+  LatencyCounts latency{};
+  uint64_t latency_sum_ms = 0;
 
   friend bool operator==(const RequestFigures&, const RequestFigures&) = default;
 };

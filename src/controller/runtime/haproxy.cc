@@ -120,13 +120,17 @@ Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
   const auto info = ask(worker, "show info");
   const auto servers_text = ask(worker, "show servers state");
   const auto stat_text = ask(worker, "show stat");
-  for (const auto* text : {&info, &servers_text, &stat_text})
+  const auto latency_text = ask(worker, fmt::format("show table {}", latency_table));
+  for (const auto* text : {&info, &servers_text, &stat_text, &latency_text})
     if (!*text) return tl::unexpected(text->error());
   const auto servers = read_servers(*servers_text);
   if (!servers) return tl::unexpected(servers.error());
   const auto stat = read_stat(*stat_text);
   if (!stat) return tl::unexpected(stat.error());
+  auto latency = read_latency(*latency_text);
+  if (!latency) return tl::unexpected(latency.error());
   Worker out;
+  out.latency = std::move(*latency);
   out.pid = worker;
   out.servers.frame = std::string(read_info(*info, "description").value_or(""));
   for (const ServerRow& row : *servers)
@@ -328,8 +332,11 @@ std::vector<RequestFigures> HaProxy::figures(const std::vector<Worker>& workers)
       figures->second.queued += row.queued;
       if (present) figures->second.mean_response_ms = row.mean_response_ms;
     }
+    for (const LatencyRow& row : worker.latency)
+      if (parse_proxy_name(row.proxy))
+        counters[worker.pid][row.proxy] += {.latency = row.counts, .latency_sum_ms = row.sum_ms};
   }
-  totals_.update(counters);
+  totals_.update(std::move(counters));
   for (const auto& [name, totals] : totals_.totals()) {
     const auto figures = out.find(name);
     if (figures == out.end()) {
@@ -338,6 +345,8 @@ std::vector<RequestFigures> HaProxy::figures(const std::vector<Worker>& workers)
     }
     figures->second.requests = totals.requests;
     figures->second.responses = totals.responses;
+    figures->second.latency = totals.latency;
+    figures->second.latency_sum_ms = totals.latency_sum_ms;
   }
   std::vector<RequestFigures> list;
   for (auto& [name, figures] : out) list.push_back(std::move(figures));

@@ -57,6 +57,7 @@ class HaProxy {
     std::set<uint16_t> ports;                          // Ports of its frontends.
     std::map<std::string, uint64_t> idle_connections;  // Idle client connections, by backend.
     std::vector<StatRow> stat;
+    std::vector<LatencyRow> latency;
   };
 
   HaProxy(HaProxySettings settings, os::Fd lock)

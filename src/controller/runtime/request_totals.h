@@ -7,16 +7,23 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+
+#include "controller/runtime/endpoints.h"
 
 namespace carve::controller {
 
 struct RequestCounters {
   uint64_t requests = 0;
   std::array<uint64_t, 6> responses{};  // 1xx, 2xx, 3xx, 4xx, 5xx, others.
+  LatencyCounts latency{};
+  uint64_t latency_sum_ms = 0;  // A worker's own sum has 32 bits and wraps.
 
   RequestCounters& operator+=(const RequestCounters& other) {
     requests += other.requests;
     for (size_t i = 0; i < responses.size(); ++i) responses[i] += other.responses[i];
+    for (size_t i = 0; i < latency.size(); ++i) latency[i] += other.latency[i];
+    latency_sum_ms += other.latency_sum_ms;
     return *this;
   }
   friend bool operator==(const RequestCounters&, const RequestCounters&) = default;
@@ -27,12 +34,15 @@ using CountersByProxy = std::map<std::string, RequestCounters>;
 class RequestTotals {
  public:
   // Adds the counters of all live workers, keyed by process id.
-  void update(const std::map<int, CountersByProxy>& workers) {
+  void update(std::map<int, CountersByProxy> workers) {
     for (const auto& [worker, counters] : workers_) {
       const auto lives = workers.find(worker);
-      if (lives == workers.end() || has_restarted(counters, lives->second)) add(counters, ended_);
+      if (lives == workers.end() || has_restarted(counters, lives->second))
+        add(counters, ended_);
+      else
+        continue_sums(counters, lives->second);
     }
-    workers_ = workers;
+    workers_ = std::move(workers);
   }
 
   CountersByProxy totals() const {
@@ -52,6 +62,16 @@ class RequestTotals {
       if (found == now.end() || found->second.requests < counters.requests) return true;
     }
     return false;
+  }
+  // Continues the sums of a worker beyond 32 bits.
+  static void continue_sums(const CountersByProxy& before, CountersByProxy& now) {
+    for (const auto& [proxy, counters] : before) {
+      const auto found = now.find(proxy);
+      if (found == now.end()) continue;
+      const auto grown = static_cast<uint32_t>(found->second.latency_sum_ms) -
+                         static_cast<uint32_t>(counters.latency_sum_ms);
+      found->second.latency_sum_ms = counters.latency_sum_ms + grown;
+    }
   }
   static void add(const CountersByProxy& from, CountersByProxy& to) {
     for (const auto& [proxy, counters] : from) to[proxy] += counters;

@@ -28,6 +28,16 @@ TEST(RequestTotals, recognize_a_new_worker_with_a_reused_process_id) {
   EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(12)}}));
 }
 
+TEST(RequestTotals, continue_a_sum_that_wraps_at_32_bits) {
+  const auto sum = [](uint64_t ms) { return RequestCounters{.requests = 1, .latency_sum_ms = ms}; };
+  RequestTotals totals;
+  totals.update({{7, {{"a", sum(UINT32_MAX - 5)}}}});
+  totals.update({{7, {{"a", sum(10)}}}});
+  EXPECT_EQ(totals.totals().at("a").latency_sum_ms, uint64_t{UINT32_MAX} + 11);
+  totals.update({{7, {{"a", sum(12)}}}, {8, {{"a", sum(3)}}}});
+  EXPECT_EQ(totals.totals().at("a").latency_sum_ms, uint64_t{UINT32_MAX} + 16);
+}
+
 TEST(RequestTotals, begin_at_zero_for_a_dropped_service) {
   RequestTotals totals;
   totals.update({{7, {{"a", counted(10)}, {"b", counted(1)}}}});

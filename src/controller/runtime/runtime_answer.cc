@@ -173,6 +173,38 @@ Outcome<std::vector<ServerRow>> read_servers(std::string_view answer) {
   return rows;
 }
 
+// A line is "0x55cd3aea7d10: key=default:demo use=0 exp=0 gpt0=208 gpc0=3 gpc1=0 ...".
+Outcome<std::vector<LatencyRow>> read_latency(std::string_view answer) {
+  std::vector<LatencyRow> rows;
+  while (!answer.empty()) {
+    const std::string_view line = next_line(answer);
+    if (line.empty() || line.starts_with('#') || !line.starts_with("0x")) continue;
+    LatencyRow row;
+    size_t counters = 0;
+    for (const std::string_view word : blank_separated(line)) {
+      const size_t equals = word.find('=');
+      if (equals == std::string_view::npos) continue;
+      const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
+      if (name == "key") row.proxy = std::string(value);
+      if (!name.starts_with("gpc") && name != "gpt0") continue;
+      const auto number = read_number<uint64_t>(value);
+      if (!number) return wrong_column("show table", std::string(name));
+      if (name == "gpt0") {
+        row.sum_ms = *number;
+        continue;
+      }
+      const auto index = read_number<size_t>(name.substr(3));
+      if (!index || *index >= row.counts.size()) return wrong_column("show table", std::string(name));
+      row.counts[*index] = *number;
+      ++counters;
+    }
+    if (row.proxy.empty() || counters != row.counts.size())
+      return unreadable("show table", "an entry lacks its key or a counter");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 std::optional<std::string_view> read_info(std::string_view answer, std::string_view name) {
   while (!answer.empty()) {
     const std::string_view line = next_line(answer);

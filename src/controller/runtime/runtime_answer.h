@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/runtime/endpoints.h"
 #include "core/failure.h"
 
 namespace carve::controller {
@@ -54,6 +55,18 @@ struct ServerRow {
 bool is_in_maintenance(const ServerRow&);
 bool is_drained(const ServerRow&);
 Outcome<std::vector<ServerRow>> read_servers(std::string_view answer);
+
+// One entry of the table of response times (endpoint_config.h).
+struct LatencyRow {
+  std::string proxy;  // "NAMESPACE:SERVICE"
+  LatencyCounts counts{};
+  uint64_t sum_ms = 0;
+
+  friend bool operator==(const LatencyRow&, const LatencyRow&) = default;
+};
+// Parses the answer to `show table`. A worker that an earlier version configured has no such table; its answer
+// gives no rows.
+Outcome<std::vector<LatencyRow>> read_latency(std::string_view answer);
 
 // Returns the value of a line "NAME: VALUE" in the answer to `show info`; no value if there is no such line.
 std::optional<std::string_view> read_info(std::string_view answer, std::string_view name);

@@ -45,6 +45,30 @@ TEST(RuntimeAnswer, is_rejected_if_its_list_of_processes_has_another_form) {
   }
 }
 
+TEST(RuntimeAnswer, lists_the_response_times_of_each_endpoint) {
+  const std::string counters =
+      "gpc0=3 gpc1=0 gpc2=2 gpc3=0 gpc4=0 gpc5=0 gpc6=0 gpc7=0 gpc8=0 gpc9=0 gpc10=0 gpc11=0 gpc12=0 gpc13=0 "
+      "gpc14=1";
+  const std::string head = "# table: carve-latency, type: string, size:1024, used:1\n";
+  const auto rows = read_latency(head + "0x55cd: key=ns:a use=0 exp=0 gpt0=208 " + counters + "\n\n");
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ((*rows)[0].proxy, "ns:a");
+  EXPECT_EQ((*rows)[0].sum_ms, 208u);
+  EXPECT_EQ((*rows)[0].counts[0], 3u);
+  EXPECT_EQ((*rows)[0].counts[2], 2u);
+  EXPECT_EQ((*rows)[0].counts[14], 1u);
+  EXPECT_TRUE(read_latency("No such table\n")->empty()) << "a worker of an earlier version";
+  EXPECT_TRUE(read_latency("")->empty());
+  const std::string hostile[] = {"0x1: use=0 gpt0=1 " + counters,
+                                 "0x1: key=a gpt0=x " + counters,
+                                 "0x1: key=a gpt0=1 gpc0=1",
+                                 "0x1: key=a gpt0=1 gpc15=1 " + counters,
+                                 "0x1: key=a gpt0=1 gpcx=1 " + counters,
+                                 "0x1: key=a gpt0=1 gpc0=-1 " + counters};
+  for (const std::string& wrong : hostile) EXPECT_FALSE(read_latency(wrong)) << wrong;
+}
+
 TEST(RuntimeAnswer, is_parsed_by_column_names) {
   const auto rows = read_stat(
       "# "

@@ -284,14 +284,52 @@ TEST_F(Nvml, reports_the_sum_over_the_slices_processes_as_device_utilisation) {
   EXPECT_EQ(rates.gpu, 97u);
 }
 
-// Power and energy cover all programs on the device.
-TEST_F(Nvml, reports_power_and_energy_only_to_a_slice_of_whole_devices) {
-  on<&nvmlDeviceGetPowerUsage>([](nvmlDevice_t, unsigned* power) {
-    *power = 150'000;
+TEST_F(Nvml, reports_the_slices_part_of_the_energy_of_a_shared_device) {
+  on<&nvmlDeviceGetTotalEnergyConsumption>([](nvmlDevice_t, unsigned long long* energy) {
+    *energy = 9000;
     return NVML_SUCCESS;
   });
-  on<&nvmlDeviceGetTotalEnergyConsumption>([](nvmlDevice_t, unsigned long long* energy) {
-    *energy = 7;
+  on<&nvmlDeviceGetFieldValues>([](nvmlDevice_t, int, nvmlFieldValue_t* values) {
+    values[0].nvmlReturn = NVML_SUCCESS;
+    values[0].value.ullVal = 9000;
+    return NVML_SUCCESS;
+  });
+  for (unsigned i = 0; i < 2; ++i) slice.control->devices[i].energy_microjoules = 5'678'999 + i;
+  const unsigned granted = granted_index(*enter().process, handle(1));
+  ASSERT_NE(granted, not_granted);
+  for (const bool whole : {false, true}) {
+    slice.control->devices[granted].whole = whole;
+    unsigned long long energy = 0;
+    EXPECT_EQ(nvmlDeviceGetTotalEnergyConsumption(handle(1), &energy), NVML_SUCCESS);
+    EXPECT_EQ(energy, whole ? 9000u : (5'678'999u + granted) / 1000);
+    nvmlFieldValue_t value{};
+    value.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION;
+    EXPECT_EQ(nvmlDeviceGetFieldValues(handle(1), 1, &value), NVML_SUCCESS);
+    EXPECT_EQ(value.nvmlReturn, NVML_SUCCESS);
+    EXPECT_EQ(value.value.ullVal, energy);
+  }
+}
+
+TEST_F(Nvml, reports_no_energy_if_the_driver_reports_none) {
+  on<&nvmlDeviceGetTotalEnergyConsumption>(
+      [](nvmlDevice_t, unsigned long long*) { return NVML_ERROR_NOT_SUPPORTED; });
+  on<&nvmlDeviceGetFieldValues>([](nvmlDevice_t, int, nvmlFieldValue_t* values) {
+    values[0].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+  });
+  unsigned long long energy = 3;
+  EXPECT_EQ(nvmlDeviceGetTotalEnergyConsumption(handle(1), &energy), NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(energy, 3u);
+  nvmlFieldValue_t value{};
+  value.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION;
+  EXPECT_EQ(nvmlDeviceGetFieldValues(handle(1), 1, &value), NVML_SUCCESS);
+  EXPECT_EQ(value.nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+}
+
+// Power and samples cover all programs on the device.
+TEST_F(Nvml, reports_power_and_samples_only_to_a_slice_of_whole_devices) {
+  on<&nvmlDeviceGetPowerUsage>([](nvmlDevice_t, unsigned* power) {
+    *power = 150'000;
     return NVML_SUCCESS;
   });
   on<&nvmlDeviceGetSamples>([](nvmlDevice_t, nvmlSamplingType_t, unsigned long long, nvmlValueType_t*,
@@ -310,10 +348,8 @@ TEST_F(Nvml, reports_power_and_energy_only_to_a_slice_of_whole_devices) {
     for (unsigned i = 0; i < 2; ++i) slice.control->devices[i].whole = whole;
     const nvmlReturn_t expected = whole ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
     unsigned power = 0, count = 0;
-    unsigned long long energy = 0;
     EXPECT_EQ(nvmlDeviceGetPowerUsage(handle(1), &power), expected);
     EXPECT_EQ(power, whole ? 150'000u : 0u);
-    EXPECT_EQ(nvmlDeviceGetTotalEnergyConsumption(handle(1), &energy), expected);
     EXPECT_EQ(nvmlDeviceGetSamples(handle(1), NVML_TOTAL_POWER_SAMPLES, 0, nullptr, &count, nullptr),
               expected);
     EXPECT_EQ(nvmlDeviceGetSamples(handle(1), NVML_PROCESSOR_CLK_SAMPLES, 0, nullptr, &count, nullptr),

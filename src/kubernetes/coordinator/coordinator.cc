@@ -211,8 +211,9 @@ http::Response Coordinator::extender(const http::Request& request) {
 
 http::Response Coordinator::webhook(const http::Request& request) {
   if (request.path == "/metrics" && request.method == "GET")
-    return readers_.answer(request, [this](const kubernetes::ReaderCheck::Done& done) {
-      done({.type = api::metrics_type, .content = metrics_text(figures())});
+    return readers_.answer(request, [this, format = api::metrics_format(request.headers.find("Accept"))](
+                                        const kubernetes::ReaderCheck::Done& done) {
+      done({.type = api::metrics_type(format), .content = metrics_text(figures(), format)});
     });
   const bool is_pod = request.path == "/mutate", is_settings = request.path == "/settings";
   if (!is_pod && !is_settings) return plain(404, "unknown path; use /mutate, /settings or /metrics");

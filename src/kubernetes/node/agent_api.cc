@@ -36,7 +36,7 @@ class SocketAgentApi final : public AgentApi {
   }
   Answer<api::SlotFiles> slot_files(ContainerSlot slot) override { return agent_.slot_files(slot); }
   Answer<api::Nothing> withdraw_slot(ContainerSlot slot) override { return agent_.withdraw_slot(slot); }
-  Answer<std::string> metrics() override { return agent_.metrics(); }
+  Answer<std::string> metrics(api::MetricsFormat format) override { return agent_.metrics(format); }
   Answer<std::string> view(const std::string& target) override { return agent_.view(target); }
 
  private:

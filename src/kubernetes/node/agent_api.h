@@ -7,6 +7,7 @@
 
 #include "core/container_slot.h"
 #include "wire/api/agent_report.h"
+#include "wire/api/exposition.h"
 #include "wire/api/problem.h"
 
 namespace carve::kubernetes::node {
@@ -29,7 +30,7 @@ class AgentApi {
   virtual Answer<api::Nothing> add_container(const std::string& slice, const api::ContainerStarted&) = 0;
   virtual Answer<api::SlotFiles> slot_files(ContainerSlot) = 0;
   virtual Answer<api::Nothing> withdraw_slot(ContainerSlot) = 0;
-  virtual Answer<std::string> metrics() = 0;
+  virtual Answer<std::string> metrics(api::MetricsFormat) = 0;
   virtual Answer<std::string> view(const std::string& target) = 0;
 };
 

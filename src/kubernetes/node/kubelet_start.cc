@@ -139,21 +139,23 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
   if (listener)
     reader_port_.emplace(
         loop, client_, std::move(listener->socket), std::move(listener->identity),
-        [this](const kubernetes::ReaderCheck::Done& done) { give_metrics(done); },
+        [this](api::MetricsFormat format, const kubernetes::ReaderCheck::Done& done) {
+          give_metrics(format, done);
+        },
         [&agent](const std::string& target) { return view_of(agent, target); });
 }
 
 ApiSide::~ApiSide() = default;
 
 // The agent is called in a separate thread.
-void ApiSide::give_metrics(const kubernetes::ReaderCheck::Done& done) {
-  agent_worker_->run([this, done](AgentApi& agent_api) {
-    auto text = agent_api.metrics();
-    loop_.post([this, done, text = std::move(text)]() mutable {
+void ApiSide::give_metrics(api::MetricsFormat format, const kubernetes::ReaderCheck::Done& done) {
+  agent_worker_->run([this, format, done](AgentApi& agent_api) {
+    auto text = agent_api.metrics(format);
+    loop_.post([this, format, done, text = std::move(text)]() mutable {
       KubeletFigures figures = publisher_.figures();
       figures.version = CARVE_VERSION;
-      done({.type = api::metrics_type,
-            .content = metrics_text(figures, text ? std::optional(std::move(*text)) : std::nullopt)});
+      done({.type = api::metrics_type(format),
+            .content = metrics_text(figures, text ? std::optional(std::move(*text)) : std::nullopt, format)});
     });
   });
 }

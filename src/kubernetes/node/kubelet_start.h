@@ -48,7 +48,7 @@ class ApiSide {
   RuntimeCapability runtime() const { return reporter_->capability(); }
 
  private:
-  void give_metrics(const kubernetes::ReaderCheck::Done&);
+  void give_metrics(api::MetricsFormat, const kubernetes::ReaderCheck::Done&);
 
   os::Loop& loop_;
   kubernetes::CurlApiClient client_;

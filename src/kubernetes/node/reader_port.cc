@@ -30,7 +30,7 @@ Outcome<tls::Identity> metrics_identity(const std::string& certificate_file, con
 }
 
 ReaderPort::ReaderPort(os::Loop& loop, kubernetes::ApiClient& client, os::Fd listener, tls::Identity identity,
-                       kubernetes::ReaderCheck::Source metrics, View view)
+                       Metrics metrics, View view)
     : identity_(std::move(identity)),
       metrics_(std::move(metrics)),
       view_(std::move(view)),
@@ -49,7 +49,9 @@ http::Response ReaderPort::handle(const http::Request& request) {
   if (!is_metrics && std::ranges::find(reader_views, request.path) == std::end(reader_views))
     return plain_response(404, fmt::format("unknown path; use /metrics, {}", fmt::join(reader_views, ", ")));
   if (request.method != "GET") return plain_response(405, "use GET");
-  if (is_metrics) return readers_.answer(request, metrics_);
+  if (is_metrics)
+    return readers_.answer(request, [this, format = api::metrics_format(request.headers.find("Accept"))](
+                                        const ReaderCheck::Done& done) { metrics_(format, done); });
   return readers_.answer(request,
                          [this, request](const ReaderCheck::Done& done) { give_view(request, done); });
 }

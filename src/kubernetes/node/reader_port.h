@@ -12,6 +12,7 @@
 #include "os/fd.h"
 #include "os/workers.h"
 #include "tls/tls.h"
+#include "wire/api/exposition.h"
 
 namespace carve::kubernetes::node {
 
@@ -28,16 +29,17 @@ class ReaderPort {
   // may block.
   using View = std::function<http::Response(const std::string& target)>;
 
-  // `metrics` passes its response to its argument later, in the loop's thread.
-  ReaderPort(os::Loop&, kubernetes::ApiClient&, os::Fd listener, tls::Identity,
-             kubernetes::ReaderCheck::Source metrics, View);
+  // Passes the metrics in this format to `done` later, in the loop's thread.
+  using Metrics = std::function<void(api::MetricsFormat, kubernetes::ReaderCheck::Done)>;
+
+  ReaderPort(os::Loop&, kubernetes::ApiClient&, os::Fd listener, tls::Identity, Metrics, View);
 
  private:
   http::Response handle(const http::Request&);
   void give_view(const http::Request&, const kubernetes::ReaderCheck::Done&);
 
   const tls::Identity identity_;
-  const kubernetes::ReaderCheck::Source metrics_;
+  const Metrics metrics_;
   const View view_;
   kubernetes::ReaderCheck readers_;
   os::Workers workers_;

@@ -63,6 +63,7 @@ struct PartView {
   Bytes peak;  // Maximum of the charged bytes.
   // Driver-reported utilization in percent, for the last sampling period in which the slice's kernels ran.
   unsigned utilization_percent = 0;
+  uint64_t energy_microjoules = 0;  // Its part of the device's energy since the grant.
 };
 
 struct SliceView {
@@ -75,6 +76,7 @@ struct SliceView {
   std::vector<XidCount> xids;          // Caused by its processes since the agent started.
   std::vector<Violation> violations;   // Since the agent started.
   int64_t refused_utc_ns = 0;          // When its quota last refused memory; 0 if never.
+  int64_t idle_ns = 0;                 // Since its kernels last ran, or since the grant or the agent's start.
   std::vector<PartView> parts;         // One for each part of the record; empty after its end.
   std::vector<ProcessView> processes;  // Set if the query requested them.
 
@@ -101,6 +103,7 @@ struct DeviceView {
   DeviceReadings readings;
   DeviceMode mode = DeviceMode::whole;
   std::vector<XidCount> xids;                    // Reported by the driver, since the agent started.
+  uint32_t last_xid = 0;                         // The last of them; 0 if there was none.
   bool processes_hidden = false;                 // The driver does not report the memory of each process.
   std::string ended_trouble;                     // Why ended processes are not audited; empty if they are.
   std::vector<std::string> unmanaged_processes;  // Each as a message.
@@ -119,6 +122,7 @@ struct NodeView {
   std::string socket, state, cdi_dir;
   std::string preload, shims;  // The guest library and the directory of the shims.
   std::string simulated;       // "a10x2". Empty for real devices.
+  std::string host_name;       // Name of this machine, or of the node in a cluster.
   Strategy strategy = Strategy::binpack;
   Bookkeeper bookkeeper = Bookkeeper::agent;
   Setting<MemoryUnit> memory_unit;
@@ -128,6 +132,7 @@ struct NodeView {
   std::map<std::string, std::string> labels;
   std::vector<std::string> links;  // Links between devices as in place::Topology; empty if unknown.
   bool policy_per_slice = false, admit_best_effort = true, overcommit_compute = false;
+  bool dcgm_names = true;  // Metrics include DCGM's series of the devices.
   bool contexts_in_slice = true;
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;

@@ -141,7 +141,8 @@ http::Response trace(const RequestContext& a) {
 }
 
 http::Response metrics(const RequestContext& a) {
-  return {200, api::metrics_type, metrics_text(figures(a.look()))};
+  const api::MetricsFormat format = api::metrics_format(a.request.headers.find("Accept"));
+  return {200, api::metrics_type(format), metrics_text(figures(a.look()), format)};
 }
 
 constexpr size_t max_usage_records = 1000;

@@ -58,7 +58,7 @@ struct RequestContext {
   bool may_see(const ledger::UsageRecord& record) const { return caller.may_see(record.slice.owner); }
   Viewer viewer() const { return {*caller.uid(), caller.may_operate()}; }
   ViewContext look() const {
-    return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
+    return {agent, [this](uint32_t owner) { return caller.may_see(owner); }};
   }
 
   // Returns the live slice with this name. A slice that the caller may not see is reported as not found.

@@ -102,8 +102,9 @@ http::Response answer_metrics(Agent& agent, const http::Request& request) {
     return problem(refuse(FailureKind::not_found,
                           "this port serves only /metrics; the API is on the agent's unix socket"));
   if (request.method != "GET") return problem(refuse_method("/metrics supports only the method GET"));
-  return {200, api::metrics_type,
-          metrics_text(figures({agent, [](const ledger::UsageRecord&) { return true; }}))};
+  const api::MetricsFormat format = api::metrics_format(request.headers.find("Accept"));
+  return {200, api::metrics_type(format),
+          metrics_text(figures({agent, [](uint32_t) { return true; }}), format)};
 }
 
 }  // namespace carve::node

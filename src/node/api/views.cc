@@ -31,8 +31,14 @@ std::vector<const SliceView*> ViewContext::living_on(const DeviceView& device) c
   return out;
 }
 
+namespace {
+
+constexpr const char* hidden_name = "another user's slice";
+
+}  // namespace
+
 std::string ViewContext::name_of(const SliceView& slice) const {
-  return may_see(slice.record) ? slice.name() : "another user's slice";
+  return may_see(slice.record.slice.owner) ? slice.name() : hidden_name;
 }
 
 namespace {
@@ -122,6 +128,21 @@ std::vector<api::Period> history_of(const ledger::UsageRecord& record) {
   return out;
 }
 
+// Returns the neighbours that held the device while the slice waited. Those that the caller may not see become
+// one entry.
+std::vector<api::WaitFor> waits_of(const ViewContext& look, const SliceCompute& compute) {
+  std::vector<api::WaitFor> out;
+  uint64_t hidden_ns = 0;
+  for (const WaitFor& wait : compute.waits_60s)
+    if (look.may_see(wait.owner))
+      out.push_back({wait.name, wait.waiting_ns});
+    else
+      hidden_ns += wait.waiting_ns;
+  if (hidden_ns != 0) out.push_back({hidden_name, hidden_ns});
+  std::ranges::stable_sort(out, std::ranges::greater(), &api::WaitFor::waiting_ns);
+  return out;
+}
+
 api::SlicePart view_part(const DeviceView* on, const SlicePart& granted) {
   api::SlicePart out;
   out.index = on != nullptr ? on->device.index : 0;
@@ -175,6 +196,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   out.xids = slice.xids;
   out.violations = slice.violations;
   out.refused_ns = static_cast<uint64_t>(slice.refused_utc_ns);
+  out.idle_seconds = static_cast<uint64_t>(slice.idle_ns / os::second);
   if (slice.record.to) out.ended_ns = shown(*slice.record.to);
   // The record has one peak for all parts, and outlives the parts' figures.
   if (slice.state == SliceState::ended)
@@ -188,8 +210,13 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
     part.used_bytes = slice.parts[d].used.count;
     part.peak_bytes = slice.parts[d].peak.count;
     part.utilization_percent = slice.parts[d].utilization_percent;
-    if (const DeviceView* on = look.device(slice.record.slice.parts[d].device))
-      if (const SliceCompute* compute = compute_of(*on, slice.record.id)) part.compute = compute->figures;
+    const DeviceView* const on = look.device(slice.record.slice.parts[d].device);
+    if (on == nullptr) continue;
+    if (on->readings.energy_millijoules) part.energy_millijoules = slice.parts[d].energy_microjoules / 1000;
+    if (const SliceCompute* compute = compute_of(*on, slice.record.id)) {
+      part.compute = compute->figures;
+      part.compute->waits_60s = waits_of(look, *compute);
+    }
   }
   if (!whole) return out;
   out.history = history_of(slice.record);
@@ -237,6 +264,7 @@ api::Device view(const ViewContext& look, const DeviceView& d) {
   out.migrates = d.device.migrates;
   out.health = d.health;
   out.xids = d.xids;
+  out.last_xid = d.last_xid;
   out.native_bytes = d.device.native.count;
   out.reserved_bytes = d.device.reserved.count;
   out.usable_bytes = d.device.usable().count;
@@ -277,14 +305,23 @@ NodeFigures figures(const ViewContext& look) {
   const NodeView node = look.agent().node();
   NodeFigures out{.version = CARVE_VERSION,
                   .simulated = node.simulated,
+                  .host_name = node.host_name,
+                  .dcgm_names = node.dcgm_names,
+                  .phase = node.starting                 ? NodePhase::starting
+                           : node.grants_refused.empty() ? NodePhase::running
+                                                         : NodePhase::stopped,
+                  .pending = {{"memory_unit", node.memory_unit.pending()}, {"policy", false}},
                   .samples = node.samples,
                   .sample_took_ns = static_cast<uint64_t>(node.sample_took_ns),
                   .longest_turn_ns = static_cast<uint64_t>(node.longest_turn_ns),
                   .devices = {},
                   .slices = {}};
-  for (const DeviceView& d : look.devices()) out.devices.push_back(view(look, d));
+  for (const DeviceView& d : look.devices()) {
+    out.devices.push_back(view(look, d));
+    out.pending["policy"] |= d.policy.pending();
+  }
   for (const SliceView& slice : look.living())
-    if (look.may_see(slice.record)) out.slices.push_back(view(look, slice, false));
+    if (look.may_see(slice.record.slice.owner)) out.slices.push_back(view(look, slice, false));
   return out;
 }
 

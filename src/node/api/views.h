@@ -14,8 +14,8 @@
 
 namespace carve::node {
 
-// Returns whether the caller may see the name of a slice.
-using MaySee = std::function<bool(const ledger::UsageRecord&)>;
+// Returns whether the caller may see the names of this user's slices.
+using MaySee = std::function<bool(uint32_t owner)>;
 
 // The state of the agent for one request of one caller. It reads the agent's devices and live slices at most
 // once, because each first read delays the arbiters.
@@ -23,7 +23,7 @@ class ViewContext {
  public:
   ViewContext(Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
   Agent& agent() const { return agent_; }
-  bool may_see(const ledger::UsageRecord& record) const { return may_see_(record); }
+  bool may_see(uint32_t owner) const { return may_see_(owner); }
   const std::vector<DeviceView>& devices() const;
   const std::vector<SliceView>& living() const;
   const DeviceView* device(const Uuid&) const;  // Null if it is not on this node now.

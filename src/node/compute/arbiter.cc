@@ -18,6 +18,7 @@
 #include "os/thread_start.h"
 
 #include <fmt/format.h>
+#include "node/compute/interference.h"
 #include "node/compute/lease_word.h"
 #include "share/timetable.h"
 #include "wire/api/slice.h"
@@ -62,6 +63,9 @@ struct Arbiter::ClientState {
   uint64_t waits = 0;
   std::vector<Ns> recent_waits;  // A ring of the last `max_waits`.
   Rate charged;
+  Interference interference;
+  share::ClientCounters counted = {};                  // As of the last settle().
+  std::array<Ns, share::max_clients> counted_waits{};  // The scheduler's waited_for() then.
   uint64_t copied_by_the_dead[3] = {};
   // Processes can report any number, so a report counts only up to what a device can copy in the time.
   uint64_t reported_copies[3] = {}, counted_copies[3] = {};
@@ -144,7 +148,9 @@ void Arbiter::remove(uint64_t slice) {
     ClientState& m = **found;
     const Ns now = os::monotonic_ns();
     record(m, SpanKind::lease, m.opened, now);
+    settle(now);  // The scheduler may give the client's number to another slice.
     scheduler_.remove_client(m.index, now);
+    for (const auto& other : clients_) other->counted_waits[m.index] = 0;
     shm::ControlDevice& control = m.control();
     control.lease_deadline.store(0, std::memory_order_relaxed);
     control.fallback_period.store(0, std::memory_order_relaxed);
@@ -381,11 +387,27 @@ void Arbiter::support(uint64_t slice, const WorkShown& work) {
   scheduler_.support(client->index, work.worked, passed * std::min(work.at_most, 100u) / 100);
 }
 
+// Adds what the scheduler has counted since the last call to the figures of the last minute.
+void Arbiter::settle(Ns now) {
+  for (const auto& m : clients_) {
+    const share::ClientCounters& counters = scheduler_.counters(m->index);
+    const share::ClientCounters before = std::exchange(m->counted, counters);
+    m->interference.add(now, counters.charged - before.charged, counters.waiting - before.waiting,
+                        counters.throttled - before.throttled);
+    const auto& waits = scheduler_.waited_for(m->index);
+    for (const auto& holder : clients_)
+      m->interference.add_wait_for(now, holder->who.slice,
+                                   waits[holder->index] - m->counted_waits[holder->index]);
+    m->counted_waits = waits;
+  }
+}
+
 void Arbiter::sample() {
   const os::MutexLock lock(mutex_);
   const Ns now = os::monotonic_ns();
   if (clients_.empty()) return;
   poll(now);
+  settle(now);
   for (const auto& m : clients_) m->charged.sample(now, scheduler_.counters(m->index).charged);
   busy_.sample(now, scheduler_.busy());
   wake();  // The thread uses the results of this poll.
@@ -423,14 +445,19 @@ DeviceCompute Arbiter::view() {
     figures.waits = m->waits;
     figures.achieved_1s_bp = m->charged.part(share::second).value_or(0);
     figures.achieved_60s_bp = m->charged.part(60 * share::second).value_or(0);
+    figures.slowdown_60s_bp = m->interference.slowdown_bp(now);
     if (!m->recent_waits.empty()) {
-      std::vector<Ns> sorted = m->recent_waits;
-      std::ranges::sort(sorted);
-      figures.wait_p50_ns = static_cast<uint64_t>(sorted[sorted.size() / 2]);
-      figures.wait_p99_ns = static_cast<uint64_t>(sorted[sorted.size() * 99 / 100]);
+      std::vector<Ns> waits = m->recent_waits;
+      const auto p50 = waits.begin() + static_cast<ptrdiff_t>(waits.size() / 2);
+      const auto p99 = waits.begin() + static_cast<ptrdiff_t>(waits.size() * 99 / 100);
+      std::ranges::nth_element(waits, p99);
+      figures.wait_p99_ns = static_cast<uint64_t>(*p99);
+      std::nth_element(waits.begin(), p50, p99 + 1);
+      figures.wait_p50_ns = static_cast<uint64_t>(*p50);
     }
     out.slices.push_back({.slice = m->who.slice,
                           .figures = figures,
+                          .waits_60s = m->interference.waits(now),
                           .overlapped_ns = static_cast<uint64_t>(counters.overlapped),
                           .unsupported_ns = static_cast<uint64_t>(counters.unsupported)});
   }

@@ -78,6 +78,7 @@ class Arbiter {
   share::Ns poll(share::Ns now) REQUIRES(mutex_);
   void set_lease(ClientState&, share::Ns now) REQUIRES(mutex_);
   void write_timetable() REQUIRES(mutex_);
+  void settle(share::Ns now) REQUIRES(mutex_);
   void record(const ClientState&, SpanKind, share::Ns begin, share::Ns end) REQUIRES(mutex_);
   ClientState* find(uint64_t slice) REQUIRES(mutex_);
   void sleep_until(share::Ns next, uint32_t woken_count, bool any_latency_client) EXCLUDES(mutex_);

@@ -74,6 +74,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlDeviceGetTemperature", call.temperature);
   bind(from, "nvmlDeviceGetPowerUsage", call.power);
   bind(from, "nvmlDeviceGetEnforcedPowerLimit", call.power_limit);
+  bind(from, "nvmlDeviceGetTotalEnergyConsumption", call.energy);
   bind(from, "nvmlDeviceGetClockInfo", call.clock);
   bind(from, "nvmlDeviceGetMigMode", call.mig_mode);
   bind(from, "nvmlDeviceGetMPSComputeRunningProcesses_v3", call.mps_processes);
@@ -196,11 +197,19 @@ DeviceReadings Nvml::readings(unsigned index) const {
     return value;
   };
   const nvmlDevice_t handle = handles_[index];
-  return {.temperature_celsius = reading(call_.temperature, handle, NVML_TEMPERATURE_GPU),
-          .power_milliwatts = reading(call_.power, handle),
-          .power_limit_milliwatts = reading(call_.power_limit, handle),
-          .sm_clock_mhz = reading(call_.clock, handle, NVML_CLOCK_SM),
-          .memory_clock_mhz = reading(call_.clock, handle, NVML_CLOCK_MEM)};
+  DeviceReadings out{.temperature_celsius = reading(call_.temperature, handle, NVML_TEMPERATURE_GPU),
+                     .power_milliwatts = reading(call_.power, handle),
+                     .power_limit_milliwatts = reading(call_.power_limit, handle),
+                     .sm_clock_mhz = reading(call_.clock, handle, NVML_CLOCK_SM),
+                     .memory_clock_mhz = reading(call_.clock, handle, NVML_CLOCK_MEM)};
+  unsigned long long millijoules = 0;
+  if (call_.energy != nullptr && call_.energy(handle, &millijoules) == NVML_SUCCESS)
+    out.energy_millijoules = millijoules;
+  nvmlMemory_v2_t memory{};
+  memory.version = versioned<nvmlMemory_v2_t>(2);
+  if (call_.memory_v2 != nullptr && call_.memory_v2(handle, &memory) == NVML_SUCCESS)
+    out.memory_reserved_bytes = memory.reserved;
+  return out;
 }
 
 DeviceMode Nvml::mode(unsigned index) const {
@@ -307,10 +316,12 @@ DeviceSample Nvml::sample(unsigned index) {
   nvmlReturn_t result = read_used(index, out.used);
   if (result == NVML_SUCCESS) out.processes = processes(index, out.processes_hidden, result);
   if (result == NVML_SUCCESS) look_at_work(index, out.processes);
-  nvmlUtilization_t utilization{};
-  if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS)
-    out.utilization_percent = utilization.gpu;
   if (result == NVML_SUCCESS) out.readings = readings(index);
+  nvmlUtilization_t utilization{};
+  if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS) {
+    out.utilization_percent = utilization.gpu;
+    out.readings.memory_busy_percent = utilization.memory;
+  }
   if (result == NVML_SUCCESS) out.mode = mode(index);
   if (result == NVML_SUCCESS) out.accounting = accounting_[index].read(call_.accounting, handles_[index]);
   if (result == NVML_ERROR_GPU_IS_LOST)

@@ -44,6 +44,7 @@ struct NvmlTable {
   decltype(&nvmlDeviceGetTemperature) temperature;
   decltype(&nvmlDeviceGetPowerUsage) power;
   decltype(&nvmlDeviceGetEnforcedPowerLimit) power_limit;
+  decltype(&nvmlDeviceGetTotalEnergyConsumption) energy;  // Since Volta.
   decltype(&nvmlDeviceGetClockInfo) clock;
   decltype(&nvmlDeviceGetMigMode) mig_mode;
   decltype(&nvmlDeviceGetMPSComputeRunningProcesses_v3) mps_processes;  // Since driver 510.

@@ -8,6 +8,7 @@
 
 #include "core/escaped.h"
 #include "core/xid.h"
+#include "node/reconcile/energy.h"
 #include "node/slice/processes.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -115,6 +116,7 @@ void ReconcileLoop::take(const Sample& sample) {
   const Observed observed = observe(sample);
   const Reconciled done = reconciler_.reconcile(
       observed, {.audit = node_.settings.audit, .over_quota = node_.settings.over_quota});
+  divide_energy(sample, done);
   keep_figures(sample, observed, done);
   if (node_.kernel_log) attribute(node_.kernel_log->read());
   ended_watch_.audit(sample, observed);
@@ -230,6 +232,44 @@ SliceObserved ReconcileLoop::observe(const LiveSlice& slice,
   return out;
 }
 
+// Must be called before keep_figures(), which replaces the last sample.
+void ReconcileLoop::divide_energy(const Sample& sample, const Reconciled& done) {
+  if (node_.last_sample_ns == 0 || sample.ended_ns <= node_.last_sample_ns) return;
+  const auto elapsed = static_cast<uint64_t>(sample.ended_ns - node_.last_sample_ns);
+  for (size_t i = 0; i < node_.devices.size() && i < sample.devices.size(); ++i) {
+    const NodeDevice& d = node_.devices[i];
+    const auto before = d.sample.readings.energy_millijoules,
+               now = sample.devices[i].readings.energy_millijoules;
+    if (!before || !now || *now <= *before) continue;  // A driver that was loaded again counts from 0.
+    std::vector<std::atomic<uint64_t>*> sums;
+    std::vector<EnergyUse> uses;
+    for (const auto& [id, use] : done.slices) {
+      const LiveSlice& slice = *node_.slices.find(id);
+      for (size_t part = 0; part < use.parts.size() && slice.control; ++part) {
+        if (slice.granted().parts[part].device != d.device.uuid) continue;
+        const SliceUse::Part& of = use.parts[part];
+        sums.push_back(&slice.control->devices[part].energy_microjoules);
+        uses.push_back({.busy_ns = of.busy_ns.value_or(elapsed / 100 * of.work.percent),
+                        .has_whole_device = slice.granted().exclusive});
+      }
+    }
+    const std::vector<uint64_t> parts = split_energy((*now - *before) * 1000, elapsed, uses);
+    for (size_t j = 0; j < parts.size(); ++j) sums[j]->fetch_add(parts[j], std::memory_order_relaxed);
+  }
+}
+
+// Returns whether the driver or an arbiter has seen work of the slice. If the driver does not report the work
+// of each process, every slice of a busy device counts as active.
+bool ReconcileLoop::is_active(const LiveSlice& slice, const SliceUse& use) const {
+  if (use.busy_ns > 0) return true;
+  for (size_t d = 0; d < use.parts.size(); ++d) {
+    if (use.parts[d].work.percent > 0) return true;
+    const NodeDevice* const on = node_.device(slice.granted().parts[d].device);
+    if (on != nullptr && on->sample.processes_hidden && on->sample.utilization_percent > 0) return true;
+  }
+  return false;
+}
+
 void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed, const Reconciled& done) {
   node_.last_sample_ns = sample.ended_ns;
   node_.sample_took_ns = sample.ended_ns - sample.begun_ns;
@@ -256,12 +296,14 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
     for (const auto& [index, xid] : sample.xids) {
       if (index != d.device.index) continue;
       ++d.xids[xid];
+      d.last_xid = xid;
       if (!is_fault_of_program(xid)) d.xid = "the driver reported " + xid_text(xid);
     }
   for (const auto& [id, use] : done.slices) {
     LiveSlice& slice = *node_.slices.find(id);
     slice.used_by_pid = use.by_pid;
     slice.busy_ns += use.busy_ns;
+    if (is_active(slice, use)) slice.active_ns = sample.ended_ns;
     for (size_t d = 0; d < use.parts.size(); ++d) {
       slice.measured[d].used = use.parts[d].used;
       slice.measured[d].sm_percent = use.parts[d].work.percent;

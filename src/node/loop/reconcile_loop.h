@@ -34,6 +34,8 @@ class ReconcileLoop {
   const Inspection* inspection_of(const os::ProcessId&, const LiveSlice*);
   void report_late(const Inspection&, uint64_t slice);
   SliceObserved observe(const LiveSlice&, const std::vector<std::optional<DeviceCompute>>&) const;
+  void divide_energy(const Sample&, const Reconciled&);
+  bool is_active(const LiveSlice&, const SliceUse&) const;
   void keep_figures(const Sample&, const Observed&, const Reconciled&);
   void report_moves();                            // Reports processes that changed the slice's cgroup.
   void attribute(const std::vector<XidRecord>&);  // Names the slice of each Xid.

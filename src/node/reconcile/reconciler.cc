@@ -181,7 +181,9 @@ std::optional<Reconciler::Step::TimeShares> Reconciler::Step::time_shares(const 
   std::deque<ChargedTime>& times = memory[slice.id].parts[part].times;
   // A new arbiter counts from 0 again.
   if (!times.empty() && now.busy_ns < times.back().busy_ns) times.clear();
-  out.slices[slice.id].busy_ns += now.busy_ns - (times.empty() ? 0 : times.back().busy_ns);
+  const uint64_t busy_ns = now.busy_ns - (times.empty() ? 0 : times.back().busy_ns);
+  out.slices[slice.id].busy_ns += busy_ns;
+  out.slices[slice.id].parts[part].busy_ns = busy_ns;
   const bool is_first = times.empty();
   if (!is_first && now.as_of_ns <= times.back().as_of_ns) return std::nullopt;
   const uint64_t window = shown.window_ns == 0 ? now.as_of_ns - (is_first ? 0 : times.back().as_of_ns)

@@ -125,6 +125,8 @@ struct SliceUse {
   struct Part {
     Bytes used;
     WorkShown work;
+    // Charged by the arbiter since the last sample; no value if the device is not arbitrated.
+    std::optional<uint64_t> busy_ns;
   };
   std::vector<Part> parts;
   std::map<int, Bytes> by_pid;

@@ -27,8 +27,10 @@ struct Settings {
   std::optional<Policy> policy;     // From the command line, or from a label.
   bool policy_per_slice = false;    // Allow slices of one device to follow different policies.
   bool admit_best_effort = true;    // Admit slices without a share next to enforced ones.
+  bool dcgm_names = true;           // Metrics include DCGM's series of the devices.
   bool overcommit_compute = false;  // Allow granting more than 100 % of a device's compute.
   int64_t ready_at_ns = 0;          // CLOCK_MONOTONIC time before which no slice is granted (--start-delay).
+  std::string host_name;            // The node's name in a cluster, or the machine's.
   std::string kernel_log;           // The file that names the process of an Xid.
   std::optional<place::Topology> topology;  // Links between the devices, in the devices' order.
 };
@@ -41,8 +43,9 @@ struct NodeDevice {
   DeviceSample sample;
   unsigned minor = 0;  // N of /dev/nvidiaN.
   std::string pci_id;
-  std::string xid;  // The last error of the device itself (Xid), as a message.
-  XidCounts xids;   // Number of reports of each Xid since the agent started.
+  std::string xid;        // The last error of the device itself (Xid), as a message.
+  XidCounts xids;         // Number of reports of each Xid since the agent started.
+  uint32_t last_xid = 0;  // The last of them; 0 if there was none.
   std::vector<std::string> unmanaged_processes;
   Bytes used_in_slices, used_outside_slices;  // Used by processes, as of the last sample.
 

@@ -19,6 +19,7 @@
 #include "node/identity/identity.h"
 #include "node/pages/shared_memory.h"
 #include "node/pages/state_file.h"
+#include "os/clock.h"
 #include "wire/shm/budget.h"
 
 namespace carve::node {
@@ -68,12 +69,13 @@ struct LiveSlice {
   std::map<os::ProcessId, os::Fd> descendants;  // Known live descendants, if the slice has no cgroup.
   std::map<pid_t, Bytes> used_by_pid;           // Driver-reported bytes on all devices.
   std::array<PartUsage, shm::max_devices> measured;
-  std::set<os::ProcessId> stopped;  // Stopped by SIGSTOP, because the slice has no cgroup to freeze.
-  uint64_t busy_ns = 0;             // Charged time on all devices, across restarts of the agent.
-  XidCounts xids;                   // Number of times its processes caused each Xid since the agent started.
-  Violations violations;            // Since the agent started.
-  EventBudget event_budget;         // For events that its processes cause.
-  EventBudget change_budget;        // For changes of its terms, which the ledger keeps forever.
+  std::set<os::ProcessId> stopped;         // Stopped by SIGSTOP, because the slice has no cgroup to freeze.
+  uint64_t busy_ns = 0;                    // Charged time on all devices, across restarts of the agent.
+  int64_t active_ns = os::monotonic_ns();  // The last sample that showed work; at first, now.
+  XidCounts xids;                  // Number of times its processes caused each Xid since the agent started.
+  Violations violations;           // Since the agent started.
+  EventBudget event_budget;        // For events that its processes cause.
+  EventBudget change_budget;       // For changes of its terms, which the ledger keeps forever.
   uint64_t next_members_turn = 0;  // Next turn of the reconcile loop that reads its cgroup (slice_members.h).
   bool frozen = false;             // Frozen by the audit.
 

@@ -137,15 +137,20 @@ SliceView view_of(const LiveSlice& slice, const Inspector* inspector) {
                 .xids = listed(slice.xids),
                 .violations = slice.violations.list(),
                 .refused_utc_ns = refused_utc_ns(slice),
+                .idle_ns = std::max<int64_t>(0, os::monotonic_ns() - slice.active_ns),
                 .parts = {},
                 .processes = {}};
   for (unsigned d = 0; d < slice.granted().parts.size(); ++d) {
     const Bytes charged = slice.charged(d);
-    out.parts.push_back({.charged = charged,
-                         .spilled = slice.spilled(d),
-                         .used = slice.measured[d].used,
-                         .peak = std::max(slice.measured[d].peak, charged),
-                         .utilization_percent = std::min(slice.measured[d].sm_percent, 100u)});
+    out.parts.push_back(
+        {.charged = charged,
+         .spilled = slice.spilled(d),
+         .used = slice.measured[d].used,
+         .peak = std::max(slice.measured[d].peak, charged),
+         .utilization_percent = std::min(slice.measured[d].sm_percent, 100u),
+         .energy_microjoules =
+             slice.control ? slice.control->devices[d].energy_microjoules.load(std::memory_order_relaxed)
+                           : 0});
   }
   if (inspector != nullptr) out.processes = processes_of(slice, *inspector);
   return out;

@@ -47,6 +47,7 @@ struct Device {
   std::optional<Enforcement> compute;  // Enforcement of shares. Absent if no slice has an enforced share.
   Commitment commitment = Commitment::normal;
   std::vector<XidCount> xids;                // Errors that the driver has reported since the agent started.
+  uint32_t last_xid = 0;                     // The last of these errors; 0 if there was none.
   std::optional<DeviceCompute> arbitration;  // Present if a share on the device is enforced.
   std::vector<std::string>
       unmanaged_processes;  // Processes on this shared device that are in no slice, each as a message.

@@ -51,6 +51,12 @@ struct SliceChange {
   friend bool operator==(const SliceChange&, const SliceChange&) = default;
 };
 
+// A neighbour that held the device while a slice waited for it.
+struct WaitFor {
+  std::string slice;  // Name of the neighbour; "another user's slice" if the caller may not see it.
+  uint64_t waiting_ns = 0;
+};
+
 // A slice's use of a device's compute. Shares cover the time in their name; times and counts cover the time
 // since the agent started.
 struct PartCompute {
@@ -72,6 +78,10 @@ struct PartCompute {
   uint64_t copied_to_device_bytes = 0;
   uint64_t copied_to_host_bytes = 0;
   uint64_t copied_on_device_bytes = 0;
+  // Time that the work of the last minute took, waiting and throttling included, over the time that it takes
+  // alone on the device: 10000 without an effect; 0 if there was no work.
+  uint32_t slowdown_60s_bp = 0;
+  std::vector<WaitFor> waits_60s;  // The contended time of the last minute by neighbour, longest first.
 };
 
 // A slice's part of one device.
@@ -90,7 +100,8 @@ struct SlicePart {
   uint32_t utilization_percent =
       0;                       // Driver-reported: part of its last period in which kernels of the slice ran.
   uint64_t spilled_bytes = 0;  // Managed bytes in host memory now.
-  std::optional<PartCompute> compute;  // Present if the device is arbitrated.
+  std::optional<uint64_t> energy_millijoules;  // Its part of the device's energy. Absent if not reported.
+  std::optional<PartCompute> compute;          // Present if the device is arbitrated.
 };
 
 struct Process {
@@ -142,6 +153,7 @@ struct Slice {
   std::vector<XidCount> xids;         // Errors (Xid) that its processes have caused since the agent started.
   std::vector<Violation> violations;  // Limits that it has violated since the agent started.
   uint64_t refused_ns = 0;            // Time (UTC) at which its quota last refused memory; 0 if never.
+  uint64_t idle_seconds = 0;  // Since a kernel of it last ran, or since its grant or the agent's start.
   std::vector<SlicePart> parts;
   std::vector<Process> processes;
   std::vector<Period> history;  // Oldest first; the last entry has the current or final terms.

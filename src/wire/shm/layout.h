@@ -20,7 +20,7 @@ inline constexpr const char* report_page_name = "carve-report";
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 6;  // Changes whenever an offset, a width or a meaning changes.
+inline constexpr uint32_t layout_version = 7;  // Changes whenever an offset, a width or a meaning changes.
 
 inline constexpr unsigned max_devices = 16;     // As many as an NVLink domain in one machine has.
 inline constexpr unsigned max_processes = 512;  // Per slice, alive at the same time.
@@ -50,11 +50,13 @@ struct ControlDevice {
   std::atomic<uint64_t> lease;              //  88  LeaseWord. The launch path reads only this word.
   uint32_t arbiter;                         //  96  Index in Heartbeat::arbiter of the arbiter to wake.
   std::atomic<uint32_t> fence_interval_ns;  // 100  Estimated work per fence.
-  uint64_t unused[3];                       // 104
+  // 104  The slice's part of the device's energy since its grant (microjoules).
+  std::atomic<uint64_t> energy_microjoules;
+  uint64_t unused[2];  // 112
 };
 static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, lease_deadline) == 32 &&
               offsetof(ControlDevice, memory) == 72 && offsetof(ControlDevice, spill) == 80 &&
-              offsetof(ControlDevice, lease) == 88);
+              offsetof(ControlDevice, lease) == 88 && offsetof(ControlDevice, energy_microjoules) == 104);
 
 // The process in a slot. Only the agent writes it. After a restart, the agent uses it to find its processes.
 struct ControlProcess {

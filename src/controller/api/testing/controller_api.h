@@ -35,7 +35,9 @@ struct Prepared : ViewsFake {
   std::optional<uint32_t> uid_of(const std::string& account) const override {
     return account == "root" ? 0 : ViewsFake::uid_of(account);
   }
-  std::string metrics() const override { return "carve_service_sessions 1\n"; }
+  std::string metrics(api::MetricsFormat, const http::Caller&) const override {
+    return "carve_service_sessions 1\n";
+  }
 
   std::vector<Revision> kept_revisions;
 };

@@ -41,7 +41,7 @@ struct ViewsFake : Views, NodeActions {
     bills.emplace_back(std::move(query), form);
     return {200, "application/json", "{}"};
   }
-  std::string metrics() const override { return ""; }
+  std::string metrics(api::MetricsFormat, const http::Caller&) const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }
   void end_slices(const std::string& node) override { ended.push_back(node); }

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "wire/api/exposition.h"
+
 namespace carve::kubernetes::coordinator {
 
 struct VerbFigures {
@@ -29,6 +31,6 @@ struct CoordinatorFigures {
   std::map<std::string, uint64_t> unreadable;  // Objects that cannot be read, by resource.
 };
 
-std::string metrics_text(const CoordinatorFigures&);
+std::string metrics_text(const CoordinatorFigures&, api::MetricsFormat);
 
 }  // namespace carve::kubernetes::coordinator

@@ -17,7 +17,7 @@ TEST(CoordinatorMetrics, all_documented_series_exist) {
   figures.relists["pods"] = 1;
   figures.pending["strategy"] = true;
   figures.unreadable["nodes"] = 1;
-  const std::string text = metrics_text(figures);
+  const std::string text = metrics_text(figures, api::MetricsFormat::prometheus);
   for (const char* series :
        {"carve_extender_seconds_sum{verb=", "carve_extender_seconds_count{verb=", "carve_binds_total{result=",
         "carve_cached_pods ", "carve_watch_lag_seconds{resource=", "carve_relists_total{resource=",
@@ -32,7 +32,7 @@ TEST(CoordinatorMetrics, series_have_their_labels) {
   figures.webhook[{"ack", "allowed"}] = 3;
   figures.pending["gpuMemoryUnit"] = true;
   figures.drifting_devices = 2;
-  const std::string text = metrics_text(figures);
+  const std::string text = metrics_text(figures, api::MetricsFormat::prometheus);
   EXPECT_THAT(text, HasSubstr("carve_coordinator_active 1\n"));
   EXPECT_THAT(text, HasSubstr("carve_extender_seconds_sum{verb=\"filter\"} 1.500000000\n"));
   EXPECT_THAT(text, HasSubstr("carve_webhook_total{dialect=\"ack\",result=\"allowed\"} 3\n"));

@@ -1,9 +1,18 @@
 #include "kubernetes/node/rules/kubelet_metrics.h"
 
-#include "wire/api/exposition.h"
+#include <string_view>
+#include <vector>
 
 namespace carve::kubernetes::node {
 namespace {
+
+using api::metric;
+
+// Returns the word of the label `setting`, which has no characters that are escaped.
+std::string setting_of(const api::TakenSample& sample) {
+  const size_t begin = sample.labels.find('"'), end = sample.labels.rfind('"');
+  return begin < end ? sample.labels.substr(begin + 1, end - begin - 1) : "";
+}
 
 template <class Value>
 bool is_pending(const kubernetes::NodeSetting<Value>& setting) {
@@ -17,19 +26,29 @@ std::map<std::string, bool> pending_settings(const std::optional<kubernetes::Nod
   return {{"mode", is_pending(devices->mode)}, {"policy", is_pending(devices->policy)}};
 }
 
-std::string metrics_text(const KubeletFigures& f, const std::optional<std::string>& agent) {
-  api::Exposition out;
-  out.family("carve_kubelet_info", "gauge", "The version of carve-kubelet, always 1.");
-  out.sample({{"version", f.version}}, "1");
-  out.family("carve_agent_up", "gauge", "1 if the node's agent responds.");
-  out.sample({}, agent ? "1" : "0");
-  out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message from the API server.");
-  for (const auto& [resource, ns] : f.watch_lag_ns) out.sample({{"resource", resource}}, api::seconds_of(ns));
-  out.family("carve_relists_total", "counter", "Number of lists of a resource after the first one.");
-  for (const auto& [resource, count] : f.relists) out.sample({{"resource", resource}}, std::to_string(count));
-  out.family("carve_setting_pending", "gauge", "1 if a setting has not taken effect yet.");
-  for (const auto& [setting, pending] : f.pending) out.sample({{"setting", setting}}, pending ? "1" : "0");
-  return agent.value_or("") + out.text();
+std::string metrics_text(const KubeletFigures& f, std::optional<std::string> agent,
+                         api::MetricsFormat format) {
+  api::Exposition out(format);
+  std::vector<api::TakenSample> pending;
+  if (agent) {
+    pending = api::take_family(*agent, metric("carve_setting_pending"));
+    out.append(*agent);
+  }
+  out.family(metric("carve_kubelet_info"));
+  out.sample({f.version}, "1");
+  out.family(metric("carve_agent_up"));
+  out.sample(agent ? "1" : "0");
+  out.family(metric("carve_watch_lag_seconds"));
+  for (const auto& [resource, ns] : f.watch_lag_ns) out.sample({resource}, api::seconds_of(ns));
+  out.family(metric("carve_relists_total"));
+  for (const auto& [resource, count] : f.relists) out.sample({resource}, std::to_string(count));
+  out.family(metric("carve_setting_pending"));
+  for (const auto& [setting, is_pending] : f.pending) out.sample({setting}, is_pending ? "1" : "0");
+  // The cluster's policy is the requested one; the agent's other settings are its own.
+  for (const api::TakenSample& sample : pending)
+    if (const std::string setting = setting_of(sample); !f.pending.contains(setting))
+      out.sample({setting}, sample.value);
+  return std::move(out).text();
 }
 
 }  // namespace carve::kubernetes::node

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kubernetes/format/node_devices.h"
+#include "wire/api/exposition.h"
 
 namespace carve::kubernetes::node {
 
@@ -20,7 +21,8 @@ struct KubeletFigures {
 // Returns which settings have not taken effect yet. `devices` is the node's annotation.
 std::map<std::string, bool> pending_settings(const std::optional<kubernetes::NodeDevices>& devices);
 
-// Returns the agent's text followed by these metrics. `agent` has no value if the agent does not respond.
-std::string metrics_text(const KubeletFigures&, const std::optional<std::string>& agent);
+// Returns the agent's text followed by these metrics. `agent` is in the same format; it has no value if the
+// agent does not respond. A setting that both report has one series, with the cluster's value.
+std::string metrics_text(const KubeletFigures&, std::optional<std::string> agent, api::MetricsFormat);
 
 }  // namespace carve::kubernetes::node

@@ -178,15 +178,42 @@ TEST(KubeletMetrics, are_listed_with_those_of_the_agent) {
   devices.policy.desired = Policy::native_burst_share;
   KubeletFigures figures{.version = "1", .watch_lag_ns = {{"pods", 1'500'000'000}}, .relists = {{"pods", 2}}};
   figures.pending = pending_settings(devices);
-  const std::string text = metrics_text(figures, "carve_device_slices{device=\"0\"} 1\n");
+  const std::string text =
+      metrics_text(figures, "carve_device_slices{device=\"0\"} 1\n", api::MetricsFormat::prometheus);
   EXPECT_THAT(text, StartsWith("carve_device_slices{device=\"0\"} 1\n# HELP carve_kubelet_info"));
   for (const char* line :
        {"carve_agent_up 1\n", "carve_watch_lag_seconds{resource=\"pods\"} 1.500000000\n",
         "carve_relists_total{resource=\"pods\"} 2\n", "carve_setting_pending{setting=\"mode\"} 0\n",
         "carve_setting_pending{setting=\"policy\"} 1\n"})
     EXPECT_THAT(text, HasSubstr(line));
-  EXPECT_THAT(metrics_text({}, std::nullopt), HasSubstr("carve_agent_up 0\n"));
+  EXPECT_THAT(metrics_text({}, std::nullopt, api::MetricsFormat::prometheus),
+              HasSubstr("carve_agent_up 0\n"));
   EXPECT_TRUE(pending_settings(std::nullopt).empty());
+}
+
+TEST(KubeletMetrics, have_one_series_for_a_setting_that_the_agent_reports_too) {
+  for (const api::MetricsFormat format : {api::MetricsFormat::prometheus, api::MetricsFormat::openmetrics}) {
+    api::Exposition agent(format);
+    agent.family(api::metric("carve_setting_pending"));
+    agent.sample({"memory_unit"}, "1");
+    agent.sample({"policy"}, "1");
+    agent.family(api::metric("carve_driver_samples_total"));
+    agent.sample("5");
+    KubeletFigures figures;
+    figures.pending = {{"mode", false}, {"policy", false}};
+    const std::string text = metrics_text(figures, std::move(agent).text(), format);
+    const auto count = [&](const std::string& line) {
+      size_t found = 0;
+      for (size_t at = text.find(line); at != std::string::npos; at = text.find(line, at + 1)) ++found;
+      return found;
+    };
+    EXPECT_EQ(count("# TYPE carve_setting_pending gauge\n"), 1u) << text;
+    EXPECT_EQ(count("carve_setting_pending{setting=\"policy\"}"), 1u);
+    EXPECT_EQ(count("carve_setting_pending{setting=\"policy\"} 0\n"), 1u);
+    EXPECT_EQ(count("carve_setting_pending{setting=\"memory_unit\"} 1\n"), 1u);
+    EXPECT_EQ(count("carve_driver_samples_total 5\n"), 1u);
+    EXPECT_EQ(count("# EOF\n"), format == api::MetricsFormat::openmetrics ? 1u : 0u);
+  }
 }
 
 TEST(SliceEvents, are_documents_within_the_limits) {

@@ -54,7 +54,7 @@ class AgentApiFake final : public AgentApi {
     containers[slice] = started;
     return api::Nothing{};
   }
-  Answer<std::string> metrics() override {
+  Answer<std::string> metrics(api::MetricsFormat) override {
     if (is_gone) return tl::unexpected(no_agent());
     return std::string("carve_device_slices{device=\"0\"} 1\n");
   }
