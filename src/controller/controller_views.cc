@@ -110,6 +110,12 @@ http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) 
                                     [&later](http::Response response) { later.answer(std::move(response)); });
               }}};
 }
+http::Response Api::history(HistoryQuery query) {
+  return {.content = http::LaterContent{.begin = [this, query = std::move(query)](http::LaterAnswer& later) {
+            return history_.ask(query,
+                                [&later](http::Response response) { later.answer(std::move(response)); });
+          }}};
+}
 std::string Api::metrics() const {
   return service_metrics(machine_.figures()) +
          queue_metrics(job_positions_.size(), job_positions_.decision_ns()) +
