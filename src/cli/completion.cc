@@ -38,6 +38,7 @@ std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
 
 // Shell commands that print the names of slices, nodes or objects. They run only when the user presses Tab.
 constexpr std::string_view slices = "carve get slices -o name 2>/dev/null | cut -d/ -f2";
+constexpr std::string_view slice_objects = "carve get slices -o name 2>/dev/null";
 constexpr std::string_view nodes = "carve get nodes -o name 2>/dev/null | cut -d/ -f2";
 constexpr std::string_view workloads =
     "carve get services -o name 2>/dev/null; carve get applications -o name 2>/dev/null";
@@ -49,6 +50,7 @@ bool is_any(std::string_view verb, std::initializer_list<std::string_view> verbs
 // Returns the shell command that lists the verb's objects; empty if it has none.
 std::string_view names_of(std::string_view verb) {
   if (is_any(verb, {"show", "stop", "set", "thaw"})) return slices;
+  if (verb == "history") return slice_objects;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
   if (is_any(verb, {"describe", "delete", "scale", "autoscale", "logs", "rollout"})) return workloads;
   return "";

@@ -317,8 +317,8 @@ KnownHosts known_hosts(const Options& o) {
 }  // namespace
 
 Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, Services& services,
-         const Options& o, std::string endpoint, os::Fd unix_socket, os::Fd tcp_socket,
-         const std::optional<tls::Identity>& identity, std::optional<ConsoleFiles> console)
+         HistoryThread& history, const Options& o, std::string endpoint, os::Fd unix_socket,
+         os::Fd tcp_socket, const std::optional<tls::Identity>& identity, std::optional<ConsoleFiles> console)
     : loop_(loop),
       nodes_(nodes),
       node_sync_(node_sync),
@@ -345,6 +345,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
             return log_readers_.run(key, std::move(work), std::move(late));
           }),
       billing_(loop, o.state + "/usage.db", o.nodes, *records.objects),
+      history_(history),
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
@@ -427,7 +428,8 @@ void Api::write_events() {
 Api::~Api() { write_events(); }
 
 Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,
-                                        Records& records, Services& services, const Options& o) {
+                                        Records& records, Services& services, HistoryThread& history,
+                                        const Options& o) {
   raise_descriptor_limit();
   os::Fd tcp;
   std::optional<tls::Identity> identity;
@@ -462,7 +464,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
   if (!opened) return tl::unexpected(opened.error());
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
-  return std::unique_ptr<Api>(new Api(loop, nodes, node_sync, records, services, o, endpoint,
+  return std::unique_ptr<Api>(new Api(loop, nodes, node_sync, records, services, history, o, endpoint,
                                       std::move(*opened), std::move(tcp), identity, std::move(console)));
 }
 

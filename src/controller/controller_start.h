@@ -12,6 +12,7 @@
 #include "controller/billing_thread.h"
 #include "controller/caller_slices.h"
 #include "controller/controller_options.h"
+#include "controller/history_thread.h"
 #include "controller/known_nodes.h"
 #include "controller/later_answer.h"
 #include "controller/log_streams.h"
@@ -86,7 +87,7 @@ class Api : Views, NodeActions {
  public:
   ~Api() override;
   static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&,
-                                            const Options&);
+                                            HistoryThread&, const Options&);
 
   api::ControllerVersion version() const override { return version_; }
   std::vector<NodeObservationPointer> nodes() const override { return nodes_.seen(); }
@@ -102,6 +103,7 @@ class Api : Views, NodeActions {
   size_t waiting_jobs() const override;
   std::optional<JobHours> job_hours(const std::string& uid) const override { return billing_.hours(uid); }
   http::Response bill(BillQuery, bill::Tariffs, BillForm) override;
+  http::Response history(HistoryQuery) override;
   std::string metrics(api::MetricsFormat, const http::Caller&) const override;
   int64_t now_ns() const override;
 
@@ -111,8 +113,8 @@ class Api : Views, NodeActions {
   Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
   Outcome<AgentAnswer> ask_agent(const std::string& node, const AgentCall&) override;
 
-  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, const Options&, std::string endpoint,
-      os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&,
+  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, HistoryThread&, const Options&,
+      std::string endpoint, os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&,
       std::optional<ConsoleFiles>);
   void deliver_changes(os::Loop&, ObjectRegistry&);
   // Returns null if there is no node of this name.
@@ -136,6 +138,7 @@ class Api : Views, NodeActions {
   os::Workers log_readers_, document_readers_;
   LogStreams log_streams_;
   BillingThread billing_;
+  HistoryThread& history_;
   ControllerRoutes routes_;
   CallerSlices caller_slices_;
   // True while a delivery of registry changes is scheduled. Shared, because the registry outlives this

@@ -110,6 +110,12 @@ http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) 
                                     [&later](http::Response response) { later.answer(std::move(response)); });
               }}};
 }
+http::Response Api::history(HistoryQuery query) {
+  return {.content = http::LaterContent{.begin = [this, query = std::move(query)](http::LaterAnswer& later) {
+            return history_.ask(query,
+                                [&later](http::Response response) { later.answer(std::move(response)); });
+          }}};
+}
 std::string Api::metrics(api::MetricsFormat format, const http::Caller& caller) const {
   // As in an invoice, an account's usage is shown only to the account and to operators. The uids that use an
   // account are unknown here, so other users of this machine see none.

@@ -29,8 +29,8 @@ void write_log(const NodeChange& change) {
 }  // namespace
 
 KnownNodes::KnownNodes(os::Loop& loop, ControllerStore& store, const std::vector<NodeAddress>& addresses,
-                       const std::vector<NodeRecord>& earlier, NodeSync& node_sync)
-    : loop_(loop), store_(store), node_sync_(node_sync) {
+                       const std::vector<NodeRecord>& earlier, NodeSync& node_sync, Reported reported)
+    : loop_(loop), store_(store), node_sync_(node_sync), reported_(std::move(reported)) {
   for (const NodeAddress& address : addresses) {
     const auto found = std::ranges::find(earlier, address.name, &NodeRecord::name);
     nodes_.push_back({.known = KnownNode(address, found != earlier.end() ? &*found : nullptr)});
@@ -66,6 +66,7 @@ void KnownNodes::poll_all() {
 
 void KnownNodes::take(Node& node, const Poll& poll) {
   for (const NodeChange& change : node.known.update(poll, this_host())) write_log(change);
+  if (poll.answer && reported_) reported_(node.known.record().name, *poll.answer);
   if (poll.answer) node_sync_.answered(node.known.record().name, node.known.seen());
   node_sync_.turn(os::utc_ns());
   if (std::exchange(node.polls_again, false)) begin_poll(node);

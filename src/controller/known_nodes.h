@@ -3,7 +3,9 @@
 // command line is not shown; its record is kept for when the node is named again.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "controller/agent_poller.h"
@@ -14,8 +16,10 @@ namespace carve::controller {
 
 class KnownNodes {
  public:
+  // Calls `reported` with each answer of an agent.
+  using Reported = std::function<void(const std::string& node, const api::AgentReport&)>;
   KnownNodes(os::Loop&, ControllerStore&, const std::vector<NodeAddress>&,
-             const std::vector<NodeRecord>& earlier, NodeSync& node_sync);
+             const std::vector<NodeRecord>& earlier, NodeSync& node_sync, Reported reported = nullptr);
   ~KnownNodes();
   KnownNodes(const KnownNodes&) = delete;
   KnownNodes& operator=(const KnownNodes&) = delete;
@@ -44,6 +48,7 @@ class KnownNodes {
   os::Loop& loop_;
   ControllerStore& store_;
   NodeSync& node_sync_;
+  const Reported reported_;
   std::vector<Node> nodes_;
   bool store_failed_ = false;  // The last transaction failed, and the reason was logged.
 };

@@ -31,7 +31,10 @@ int main(int argc, char** argv) {
   // fixed.
   os::Loop loop;
   NodeSync node_sync = keep_nodes(**records, *options);
-  KnownNodes nodes(loop, (*records)->store, options->nodes, (*records)->nodes, node_sync);
+  HistoryThread history(loop, options->state + "/history.db");
+  KnownNodes nodes(
+      loop, (*records)->store, options->nodes, (*records)->nodes, node_sync,
+      [&](const std::string& node, const api::AgentReport& report) { history.take(node, report); });
   nodes.begin();
 
   // Reconcile the services. Beyond this point programs are adopted, started and stopped.
@@ -39,7 +42,7 @@ int main(int argc, char** argv) {
   if (!services) return complain(services.error());
 
   // Open the sockets. Beyond this point the API accepts callers.
-  const auto api = Api::open(loop, nodes, node_sync, **records, **services, *options);
+  const auto api = Api::open(loop, nodes, node_sync, **records, **services, history, *options);
   if (!api) return complain(api.error());
 
   // Drop every privilege. Beyond this point only the launcher has any.

@@ -9,6 +9,7 @@
 #include "controller/api/known_hosts.h"
 #include "controller/billing/bill_query.h"
 #include "controller/billing/job_hours.h"
+#include "controller/history/history_query.h"
 #include "controller/nodes/node_actions.h"
 #include "controller/nodes/node_rules.h"
 #include "controller/objects/job_form.h"
@@ -92,6 +93,8 @@ class Views {
   // Returns the invoice, possibly in a later response. With the form `line`, responds with not found if the
   // invoice has no such line.
   virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
+  // Returns the history of metrics, in a later response.
+  virtual http::Response history(HistoryQuery) = 0;
   // Returns the metrics. GPU-hours are restricted to the accounts that the caller may see.
   virtual std::string metrics(api::MetricsFormat, const http::Caller&) const = 0;
   virtual int64_t now_ns() const = 0;  // UTC.

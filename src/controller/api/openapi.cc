@@ -15,6 +15,7 @@
 #include "wire/api/bill.h"
 #include "wire/api/device.h"
 #include "wire/api/json_schema.h"
+#include "wire/api/metric_history.h"
 #include "wire/api/plan.h"
 #include "wire/api/slice.h"
 
@@ -34,6 +35,7 @@ const std::map<std::string_view, std::string>& schemas() {
         {"EasChanges", api::schema<api::EasChanges>()},
         {"Explanation", api::schema<api::Explanation>()},
         {"JobParameters", api::schema<api::JobParameters>()},
+        {"MetricHistory", api::schema<api::MetricHistory>()},
         {"Nothing", api::schema<api::Nothing>()},
         {"ObjectEventList", api::schema<objects::ObjectEventList>()},
         {"Problem", api::schema<api::Problem>()},

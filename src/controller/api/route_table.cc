@@ -6,6 +6,7 @@
 #include "controller/api/bill_routes.h"
 #include "controller/api/controller_routes.h"
 #include "controller/api/event_routes.h"
+#include "controller/api/history_routes.h"
 #include "controller/api/job_routes.h"
 #include "controller/api/kind_routes.h"
 #include "controller/api/node_routes.h"
@@ -145,6 +146,8 @@ std::vector<Route> all_routes() {
                    "Bill", "", "from to by account labelSelector lines idle format"},
                   {"GET", "/v1/bills/lines/{}", get_bill_line,
                    "Shows the lines of one part of a usage record.", "Bill", "", "from to"},
+                  {"GET", "/v1/history", get_history, "Shows metrics of a slice or a device over time.",
+                   "MetricHistory", "", "metric object from to step"},
                   {"GET", "/v1/events", list_events, "Lists the events of all objects.", "ObjectEventList",
                    "", "namespace limit"},
                   {"GET", "/v1/watch", watch,

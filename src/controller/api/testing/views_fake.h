@@ -41,6 +41,10 @@ struct ViewsFake : Views, NodeActions {
     bills.emplace_back(std::move(query), form);
     return {200, "application/json", "{}"};
   }
+  http::Response history(HistoryQuery query) override {
+    histories.push_back(std::move(query));
+    return {200, "application/json", "{}"};
+  }
   std::string metrics(api::MetricsFormat, const http::Caller&) const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }
@@ -58,6 +62,7 @@ struct ViewsFake : Views, NodeActions {
   size_t waiting = 0;
   std::optional<JobHours> hours;  // Returned for every job.
   std::vector<std::pair<BillQuery, BillForm>> bills;
+  std::vector<HistoryQuery> histories;
   std::optional<uint32_t> refused_uid;  // This user's programs cannot be started.
   unsigned polls = 0;
   std::vector<std::string> ended, in_units;
