@@ -260,6 +260,35 @@ TEST_F(RoutesTest, show_the_pod_of_a_slice_in_documents_and_metrics) {
       Not(HasSubstr(R"(slice="b",device="0",uuid="GPU-01000000-0000-0000-0000-000000000000",namespace)")));
 }
 
+// Slice a belongs to ada. It waited for b, which belongs to another user, and for an ended slice of ada's.
+TEST_F(RoutesTest, hide_the_names_of_other_users_neighbours) {
+  SliceCompute waits{.slice = agent.living[0].record.id};
+  waits.waits_60s = {
+      {.slice = 2, .waiting_ns = 500, .name = "b", .owner = agent.living[1].record.slice.owner},
+      {.slice = 9, .waiting_ns = 300, .name = "c", .owner = agent.living[1].record.slice.owner},
+      {.slice = 8, .waiting_ns = 700, .name = "old", .owner = agent.living[0].record.slice.owner}};
+  agent.has_devices[0].compute = DeviceCompute{.arbitrated = true, .slices = {waits}};
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices/a")),
+              HasSubstr(R"("waits_60s":[{"slice":"old","waiting_ns":700},{"slice":"b","waiting_ns":500},)"
+                        R"({"slice":"c","waiting_ns":300}])"));
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/slices/a")),
+              HasSubstr(R"("waits_60s":[{"slice":"another user's slice","waiting_ns":800},)"
+                        R"({"slice":"old","waiting_ns":700}])"));
+}
+
+TEST_F(RoutesTest, serve_openmetrics_on_request) {
+  http::Request request{.method = "GET", .path = "/metrics"};
+  const auto plain = answer_metrics(agent, request);
+  EXPECT_EQ(plain.type, api::metrics_type(api::MetricsFormat::prometheus));
+  EXPECT_THAT(body(plain), Not(HasSubstr("# EOF")));
+  request.headers.add("accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
+  for (const bool by_route : {false, true}) {
+    const auto response = by_route ? routes.answer(request, the_operator) : answer_metrics(agent, request);
+    EXPECT_EQ(response.type, api::metrics_type(api::MetricsFormat::openmetrics));
+    EXPECT_TRUE(body(response).ends_with("# EOF\n"));
+  }
+}
+
 TEST_F(RoutesTest, require_the_exact_name_of_a_slot_and_an_operator) {
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slots/s017")), HasSubstr(R"("host_path":"/attach/s017")"));
   EXPECT_EQ(ask(ada, "GET", "/v1/slots/s017").status, 403u);

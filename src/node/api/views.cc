@@ -24,11 +24,13 @@ const DeviceView* ViewContext::device(const Uuid& uuid) const {
   return found == devices().end() ? nullptr : &*found;
 }
 
-std::vector<const SliceView*> ViewContext::living_on(const DeviceView& device) const {
-  std::vector<const SliceView*> out;
+const std::vector<const SliceView*>& ViewContext::living_on(const DeviceView& device) const {
+  const auto [known, is_new] = living_on_.try_emplace(device.device.uuid);
+  if (!is_new) return known->second;
   for (const SliceView& slice : living())
-    if (std::ranges::find(device.slices, slice.record.id) != device.slices.end()) out.push_back(&slice);
-  return out;
+    if (std::ranges::find(device.slices, slice.record.id) != device.slices.end())
+      known->second.push_back(&slice);
+  return known->second;
 }
 
 namespace {

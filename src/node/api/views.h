@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ class ViewContext {
   const std::vector<DeviceView>& devices() const;
   const std::vector<SliceView>& living() const;
   const DeviceView* device(const Uuid&) const;  // Null if it is not on this node now.
-  std::vector<const SliceView*> living_on(const DeviceView&) const;
+  const std::vector<const SliceView*>& living_on(const DeviceView&) const;
   std::string name_of(const SliceView&) const;  // A placeholder if the caller may not see it.
 
  private:
@@ -35,6 +36,7 @@ class ViewContext {
   MaySee may_see_;
   mutable std::optional<std::vector<DeviceView>> devices_;
   mutable std::optional<std::vector<SliceView>> living_;
+  mutable std::map<Uuid, std::vector<const SliceView*>> living_on_;
 };
 
 NodeFigures figures(const ViewContext&);  // For the metrics.
