@@ -5,7 +5,6 @@
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -64,11 +63,11 @@ bool is_in_kernel(const btf* kernel, const char* function) {
 // libbpf reports the verifier's log and its own progress; the failures below contain what a user needs.
 int ignore_messages(libbpf_print_level, const char*, va_list) { return 0; }
 
-Outcome<void> mount_bpffs() {
+// The agent does not mount bpffs itself: in a mount namespace of its own the pins would end with the agent.
+Outcome<void> check_bpffs() {
   struct statfs there {};
   if (statfs(bpffs, &there) == 0 && there.f_type == bpffs_magic) return {};
-  if (mount("bpf", bpffs, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700") == 0) return {};
-  return failure(FailureKind::unavailable, "cannot mount bpffs at {}: {}", bpffs, strerror(errno));
+  return failure(FailureKind::unavailable, "bpffs is not mounted at {}", bpffs);
 }
 
 std::string pin_path(const std::string& directory, const char* name) { return directory + "/" + name; }
@@ -94,8 +93,12 @@ Outcome<void> attach(bpf_object* object, const Attachment& row, const std::strin
                    strerror(wrong));
   }
   const int pinned = bpf_link__pin(link, pin_path(directory, row.program).c_str());
-  bpf_link__disconnect(link);  // The pin keeps the attachment.
+  // The pin keeps the attachment. Destroying a connected link would disable a probe, and destroying a
+  // disconnected one does not close its descriptor.
+  const int fd = bpf_link__fd(link);
+  bpf_link__disconnect(link);
   bpf_link__destroy(link);
+  close(fd);
   if (pinned != 0)
     return failure(FailureKind::unavailable, "cannot pin {} in {}: {}", row.program, directory,
                    strerror(-pinned));
@@ -152,7 +155,7 @@ void KernelGuard::remove(const std::string& directory) {
 Outcome<std::unique_ptr<KernelGuard>> KernelGuard::open(const std::string& directory, GuardHook hook,
                                                         uint32_t max_blocks) {
   if (geteuid() != 0) return failure(FailureKind::permission_denied, "the agent does not run as root");
-  if (const auto mounted = mount_bpffs(); !mounted) return tl::unexpected(mounted.error());
+  if (const auto mounted = check_bpffs(); !mounted) return tl::unexpected(mounted.error());
   libbpf_set_print(ignore_messages);
   std::unique_ptr<KernelGuard> out(new KernelGuard);
   out->fd_ = std::make_unique<Descriptors>();
@@ -245,6 +248,8 @@ Outcome<void> KernelGuard::adopt(const std::string& directory) {
         fd_->programs.push_back(std::move(program));
     }
   };
+  const bool by_module = access(pin_path(directory, module_hooks[0].program).c_str(), F_OK) == 0;
+  hook_ = by_module ? GuardHook::security_module : GuardHook::return_value;
   open_programs(module_hooks);
   open_programs(value_hooks);
   open_programs(exits);

@@ -54,6 +54,7 @@ class KernelGuard : public MemoryGuard {
   // Compares the driver's module with the one that was loaded when the programs were attached, and reads how
   // often the kernel skipped one of them.
   std::string trouble() const override;
+  GuardHook hook() const { return hook_; }
 
  private:
   KernelGuard() = default;
@@ -66,6 +67,7 @@ class KernelGuard : public MemoryGuard {
   bpf_object* object_ = nullptr;  // Null if the guard was adopted.
   ring_buffer* ring_ = nullptr;
   std::vector<guard_finding> found_;
+  GuardHook hook_ = GuardHook::security_module;
 };
 
 }  // namespace carve::node

@@ -42,8 +42,7 @@ long ioctl_32_bit(int fd, unsigned long command, void* argument) {
   return result;
 }
 
-// Runs in a forked child of a process with threads: only system calls. An end by a signal means that the
-// kernel has no 32-bit system calls.
+// Runs in a forked child of a process with threads: only system calls.
 [[noreturn]] void request_in_cgroup(int cgroup_procs, int control, Probe* probe) {
   if (write(cgroup_procs, "0", 1) != 1) _exit(cannot_prepare);
   if (ioctl(control, rm_alloc, probe) != -1 || errno != ENOMEM) _exit(allowed);
@@ -72,7 +71,9 @@ Outcome<Prepared> prepare(MemoryGuard& guard, const std::string& cgroup, const G
 }
 
 Outcome<void> verdict(int status) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) return {};  // After the 64-bit request was refused.
+  // After the 64-bit request was refused: the kernel has no 32-bit system calls, or the agent's service unit
+  // (SystemCallArchitectures=native) does not allow them to this process.
+  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGSYS)) return {};
   switch (WIFEXITED(status) ? WEXITSTATUS(status) : cannot_prepare) {
     case refused: return {};
     case allowed: return failure(FailureKind::unavailable, "a request beyond the limit was not refused");
