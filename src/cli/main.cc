@@ -14,8 +14,8 @@ constexpr void (*verbs[])(CLI::App&, Context&) = {
     add_show,        add_set,     add_stop,       add_thaw,    add_slice,  add_node,   add_explain,
     add_consolidate, add_trace,   add_submit,     add_cancel,  add_apply,  add_render, add_get,
     add_describe,    add_scale,   add_autoscale,  add_rollout, add_delete, add_logs,   add_eas,
-    add_token,       add_label,   add_cordon,     add_bill,    add_drain,  add_doctor, add_events,
-    add_history,     add_completion, add_version, add_hook,
+    add_token,       add_label,   add_cordon,     add_bill,    add_usage,  add_drain,  add_doctor,
+    add_events,      add_history, add_completion, add_version, add_hook,
 };
 
 }  // namespace
