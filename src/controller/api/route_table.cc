@@ -71,7 +71,7 @@ std::vector<Route> slice_routes() {
        "SliceRequest"},
       {"GET", "/v1/nodes/{}/slices/{}", get_agent_slice, "Shows one slice of a node.", "Slice"},
       {"PATCH", "/v1/nodes/{}/slices/{}", change_agent_slice, "Changes the terms of a slice of a node.",
-       "Slice", "SliceChange"},
+       "Slice", "SliceChange", "dryRun"},
       {"DELETE", "/v1/nodes/{}/slices/{}", change_agent_slice, "Ends a slice of a node.", "Slice"},
       {"POST", "/v1/nodes/{}/slices/{}/thaw", operate_agent, "Thaws a slice that the audit froze.", "Slice"},
       {"GET", "/v1/nodes/{}/consolidation", operate_agent,
