@@ -152,6 +152,7 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
                     .session = sender.session ? &*sender.session : nullptr,
                     .connection = &connection,
                     .documents = documents};
+    const ChangesBy changes(caller.text());
     http::Response response = context_.answers == nullptr
                                   ? route.answer(call)
                                   : answer_once(request, caller, *context_.answers, context_.views.now_ns(),
