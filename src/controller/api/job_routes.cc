@@ -331,10 +331,10 @@ Result<render::Manifests, http::Response> rendered_job(const Call& call, const S
   return out;
 }
 
-Object with_present_status(const Call& call, const Object& object) {
+Object with_present_status(const Views& views, const Object& object) {
   if (!is_queued(object.key.kind)) return object;
-  const auto position = call.context.views.job_position(object.uid);
-  const auto hours = call.context.views.job_hours(object.uid);
+  const auto position = views.job_position(object.uid);
+  const auto hours = views.job_hours(object.uid);
   if (!position && !hours) return object;
   if (!object.status.is_readable()) return object;
   auto status = object.status.as<objects::JobStatus>();

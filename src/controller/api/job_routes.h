@@ -34,6 +34,6 @@ Result<render::Manifests, http::Response> rendered_job(const Call&, const Submis
 
 // Returns the job or cluster as the API shows it: with its queue position while it waits, and with its
 // GPU-hours.
-Object with_present_status(const Call&, const Object&);
+Object with_present_status(const Views&, const Object&);
 
 }  // namespace carve::controller

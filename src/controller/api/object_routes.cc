@@ -64,7 +64,7 @@ std::vector<std::string> planned_warnings(const Call& call, const Submission& su
 http::Response shown(const Call& call, const Object& object, unsigned status) {
   http::Response response{
       status, "application/json",
-      document_of(with_present_status(call, object), !may_see_secrets(call.caller, object))};
+      document_of(with_present_status(call.context.views, object), !may_see_secrets(call.caller, object))};
   response.headers.push_back({"ETag", fmt::format("\"{}\"", object.version)});
   return response;
 }
@@ -124,8 +124,8 @@ http::Response list_objects(const Call& call) {
   const ListPage page = page_of(call.context.objects.list(call.kind, query->namespace_), *query);
   std::string items;
   for (const Pointer& object : page.objects)
-    items += (items.empty() ? "" : ",") +
-             document_of(with_present_status(call, *object), !may_see_secrets(call.caller, *object));
+    items += (items.empty() ? "" : ",") + document_of(with_present_status(call.context.views, *object),
+                                                      !may_see_secrets(call.caller, *object));
   return {200, "application/json",
           fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
                       version, page.next)};
