@@ -23,6 +23,8 @@ namespace {
 
 using objects::Kind;
 
+constexpr size_t max_forecast_slices = 256;  // Rows of a dry run's response.
+
 DeviceSizes sizes_of(const Call& call, const std::string& pool) {
   const PoolCapacity capacity = SliceForecast(call.context.objects).capacity(pool);
   return {.context_bytes = capacity.context_bytes, .largest_bytes = capacity.largest_device_bytes};
@@ -313,6 +315,28 @@ http::Response read_job_parameters(const Call& call) {
   if (!read) return refuse(std::move(read.error()));
   return document(
       api::JobParameters{.parameters = std::move(read->values), .warnings = std::move(read->warnings)});
+}
+
+std::vector<api::ReplicaPlacement> forecast_slices(const Call& call, SliceForecast& forecast,
+                                                   const Submission& submission) {
+  const auto job = submitted(call, submission);
+  if (!job) return {};
+  std::vector<api::ReplicaPlacement> out;
+  const NodeChoice choice{.pool = queue_spec(*job->queue).pool};
+  for (const workload::SliceGroup& group : job->pods.need.groups)
+    for (uint32_t i = 0; i < group.slices && out.size() < max_forecast_slices; ++i) {
+      api::ReplicaPlacement& row = out.emplace_back();
+      row.replica = static_cast<uint32_t>(out.size() - 1);
+      const auto place = forecast.place(choice, group.amounts);
+      if (!place) {
+        row.message = place.error().message;
+        return out;
+      }
+      row.node = place->node;
+      row.devices = place->devices;
+      for (const Bytes memory : place->memory) row.memory_bytes.push_back(memory.count);
+    }
+  return out;
 }
 
 Result<render::Manifests, http::Response> rendered_job(const Call& call, const Submission& submission) {

@@ -100,10 +100,13 @@ http::Response post_documents(const Call& of_path) {
     if (const auto may_keep = check_keep(call, wanted); !may_keep) return refuse(may_keep.error());
     SliceForecast forecast(call.context.objects);
     forecast.count_replicas(call.context.objects);
-    for (size_t i = 0; i < wanted.size(); ++i)
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const Pointer present = call.context.objects.find(wanted[i].key);
       if (objects::text_of(wanted[i].key.kind).is_workload)
-        out.items[i].placement =
-            forecast_replicas(forecast, wanted[i], call.context.objects.find(wanted[i].key));
+        out.items[i].placement = forecast_replicas(forecast, wanted[i], present);
+      else if (is_queued(wanted[i].key.kind) && !present)
+        out.items[i].placement = forecast_slices(call, forecast, (*read)[i]);
+    }
     for (size_t i = 0; is_set("explain") && i < wanted.size(); ++i)
       if (objects::text_of(wanted[i].key.kind).is_workload)
         out.items[i].translation = translation_of((*read)[i]);
