@@ -8,7 +8,7 @@
 #include "base/share.h"
 #include "cli/amounts.h"
 #include "cli/object_output.h"
-#include "core/utc.h"
+#include "cli/period.h"
 #include "objects/budget_object.h"
 #include "objects/tariff_object.h"
 #include "wire/api/bill.h"
@@ -63,24 +63,6 @@ std::string upper(std::string word) {
   return harmless(word);
 }
 
-constexpr size_t date_bytes = 10;  // "2026-11-01"
-
-// Returns the day that begins at the moment: "2026-11-01"; otherwise the moment.
-std::string day_or_moment(const std::string& moment) {
-  const std::string_view time = std::string_view(moment).substr(std::min(date_bytes, moment.size()));
-  const bool is_midnight = time.find_first_not_of("T0:.Z") == std::string_view::npos;
-  return harmless(is_midnight ? moment.substr(0, date_bytes) : moment);
-}
-
-// Returns the last day that ends at the moment: "2026-11-30" for "2026-12-01T00:00:00Z"; the moment itself if
-// it is not midnight.
-std::string last_day_or_moment(const std::string& moment) {
-  const std::string day = day_or_moment(moment);
-  const auto begin = parse_utc("to", day);
-  if (day.size() != date_bytes || !begin) return day;
-  return text_utc(*begin - 1).substr(0, date_bytes);
-}
-
 void print(const api::Bill& bill) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const api::BillSum& sum) {
@@ -92,7 +74,7 @@ void print(const api::Bill& bill) {
   for (const api::BillSum& sum : bill.items) add(sum);
   add(bill.total);
   const std::string amount = bill.currency.empty() ? "AMOUNT" : "AMOUNT (" + harmless(bill.currency) + ")";
-  fmt::print("{} to {}\n{}", day_or_moment(bill.from), last_day_or_moment(bill.to),
+  fmt::print("{}\n{}", shown_period(bill.from, bill.to),
              table({upper(bill.by), "LINES", "GPU-HOURS", "USED", amount, "NO PRICE"}, rows));
 }
 
@@ -134,41 +116,10 @@ void print_lines(const api::Bill& bill) {
 }
 
 struct BillOptions {
-  std::string by, selector, month, from, to, account, output = "table";
+  std::string by, selector, account, output = "table";
+  Period period;
   bool idle = false, lines = false;
 };
-
-// The window in the API's form: two times, of which the second is exclusive.
-struct Window {
-  std::string from, to;
-};
-
-Outcome<Window> window_of(const BillOptions& o) {
-  if (!o.month.empty()) {
-    if (!o.from.empty() || !o.to.empty())
-      return failure(FailureKind::invalid_argument, "--month cannot be used with --from or --to");
-    const auto first = parse_utc("--month", o.month + "-01");
-    if (o.month.size() != 7 || !first)
-      return failure(FailureKind::invalid_argument, "--month '{}': must be a month, such as 2026-11",
-                     o.month.substr(0, 80));
-    return Window{text_utc(*first), text_utc(month_of(*first).to_ns)};
-  }
-  Window out{o.from, o.to};
-  if (o.to.empty()) return out;
-  auto end = parse_utc("--to", o.to);
-  if (!end) return tl::unexpected(end.error());
-  constexpr int64_t day_ns = int64_t{86'400} * 1'000'000'000;
-  if (o.to.size() == date_bytes) {
-    *end += day_ns;
-    out.to = text_utc(*end);
-  }
-  if (o.from.empty()) return out;
-  const auto begin = parse_utc("--from", o.from);
-  if (!begin) return tl::unexpected(begin.error());
-  if (*begin >= *end)
-    return failure(FailureKind::invalid_argument, "--from {} must be before --to {}", o.from, o.to);
-  return out;
-}
 
 // Returns the query, which begins with '?'.
 std::string query_of(const BillOptions& o, const Window& window) {
@@ -185,15 +136,6 @@ std::string query_of(const BillOptions& o, const Window& window) {
   add("idle", o.idle ? "true" : "");
   add("lines", o.lines ? "true" : "");
   return out;
-}
-
-void add_window(CLI::App* verb, const std::shared_ptr<BillOptions>& o) {
-  verb->add_option("--month", o->month, "Month, such as 2026-11 [this month]");
-  verb->add_option("--from", o->from,
-                   "Start of the period, such as 2026-11-01 or 2026-11-01T08:30:00Z (UTC)");
-  verb->add_option(
-      "--to", o->to,
-      "End of the period: a day (included) or a time (excluded) [the end of the month of --from]");
 }
 
 void reject_usage(Context& context, const std::string& message) {
@@ -236,11 +178,11 @@ void add_bill_explain(CLI::App* bill, Context& context) {
   const auto line = std::make_shared<std::string>();
   const auto o = std::make_shared<BillOptions>();
   verb->add_option("LINE", *line, "Id of the line, from carve bill --lines or --idle")->required();
-  add_window(verb, o);
+  add_period(verb, o->period);
   add_output(verb, context);
   verb->footer("  carve bill explain n1.7.0");
   verb->callback([&context, line, o] {
-    const auto window = window_of(*o);
+    const auto window = window_of(o->period);
     if (!window) return reject_usage(context, window.error().message);
     const std::string target = "/v1/bills/lines/" + api::percent_encoded(*line) + query_of(*o, *window);
     answered(context, context.controller().get<api::Bill>(target),
@@ -316,7 +258,7 @@ std::string contradiction(const CLI::App& verb, const BillOptions& o) {
 
 // Returns what is wrong with a value of --by; empty if it is correct.
 std::string check_grouping(const std::string& by) {
-  constexpr std::string_view groupings[] = {"account", "queue", "job", "service", "device"};
+  constexpr std::string_view groupings[] = {"account", "queue", "job", "service", "device", "user"};
   constexpr std::string_view label = "label:";
   if (std::ranges::find(groupings, by) != std::end(groupings)) return "";
   if (by.starts_with(label) && by.size() > label.size()) return "";
@@ -326,9 +268,10 @@ std::string check_grouping(const std::string& by) {
 void add_bill(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("bill", "Show the cost of slices in a period");
   const auto o = std::make_shared<BillOptions>();
-  verb->add_option("--by", o->by, "Group by account, queue, job, service, device or label:KEY [account]")
+  verb->add_option("--by", o->by,
+                   "Group by account, user, queue, job, service, device or label:KEY [account]")
       ->check(check_grouping);
-  add_window(verb, o);
+  add_period(verb, o->period);
   verb->add_option("--account", o->account, "Only slices of this account");
   verb->add_option("-l,--selector", o->selector,
                    "Only slices with matching labels, such as team=a,env!=test");
@@ -344,7 +287,7 @@ void add_bill(CLI::App& app, Context& context) {
     if (!verb->get_subcommands().empty()) return;
     if (const std::string wrong = contradiction(*verb, *o); !wrong.empty())
       return reject_usage(context, wrong);
-    const auto window = window_of(*o);
+    const auto window = window_of(o->period);
     if (!window) return reject_usage(context, window.error().message);
     const std::string target = "/v1/bills" + query_of(*o, *window);
     const client::Client controller = context.controller();

@@ -27,6 +27,7 @@ void print(const objects::ObjectEventList& list, Subjects subjects) {
   const bool with_object = subjects == Subjects::all_objects;
   if (with_object) heading.emplace_back("OBJECT");
   if (subjects == Subjects::all_lives) heading.emplace_back("UID");
+  heading.emplace_back("BY");
   heading.emplace_back("MESSAGE");
   std::vector<std::vector<std::string>> rows;
   for (const objects::ObjectEvent& e : list.items) {
@@ -38,6 +39,7 @@ void print(const objects::ObjectEventList& list, Subjects subjects) {
           harmless(fmt::format("{}/{}", kind ? objects::text_of(*kind).singular : e.kind, e.name)));
     }
     if (subjects == Subjects::all_lives) rows.back().push_back(e.uid.empty() ? "-" : harmless(e.uid));
+    rows.back().push_back(e.caller.empty() ? "-" : harmless(e.caller));
     rows.back().push_back(harmless(e.message));
   }
   fmt::print("{}", table(heading, rows));

@@ -50,6 +50,7 @@ void add_apply(CLI::App& app, Context& context);
 void add_submit(CLI::App& app, Context& context);
 void add_cancel(CLI::App& app, Context& context);
 void add_bill(CLI::App& app, Context& context);
+void add_usage(CLI::App& app, Context& context);
 void add_history(CLI::App& app, Context& context);
 void add_render(CLI::App& app, Context& context);
 void add_get(CLI::App& app, Context& context);

@@ -1,15 +1,18 @@
 #include "controller/billing_thread.h"
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "client/agent_client.h"
+#include "controller/billing/allocation_report.h"
 #include "controller/billing/bill_report.h"
 #include "controller/billing/budget_status.h"
 #include "controller/billing/usage_copy.h"
 #include "controller/objects/job_form.h"
 #include "controller/objects/present_tariffs.h"
+#include "objects/node_object.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -101,6 +104,17 @@ void compare_budgets(UsageStore& store, ObjectRegistry& objects) {
   }
 }
 
+// Returns the number of devices of each node. A node keeps its devices while it isn't reachable.
+std::map<std::string, uint32_t> devices_of(const ObjectRegistry& objects) {
+  std::map<std::string, uint32_t> out;
+  for (const auto& object : objects.list(objects::Kind::node)) {
+    const auto& status = object->status.as<objects::NodeStatus>();
+    if (status.devices.empty()) continue;
+    out[object->key.name] = static_cast<uint32_t>(status.devices.size());
+  }
+  return out;
+}
+
 // Returns the jobs and clusters that were admitted.
 std::vector<BilledJob> billed_jobs(const ObjectRegistry& objects) {
   std::vector<BilledJob> out;
@@ -188,6 +202,10 @@ http::Response BillingThread::invoice(const BillQuery& query, const bill::Tariff
   auto& opened = books_->open();
   if (!opened) return refuse(opened.error());
   copy_from_answering(opened->store, nodes_, objects_, books_->silent, gpu_hours_);
+  if (form == BillForm::allocations) {
+    const auto report = make_allocations(opened->store, tariffs, query, stamp_now());
+    return report ? document(*report) : refuse(report.error());
+  }
   return response_of(make_bill(opened->store, tariffs, query, stamp_now()), form, query.line);
 }
 
@@ -196,6 +214,8 @@ int64_t BillingThread::turn() {
   auto& opened = books_->open();
   if (!opened) return copy_interval_ns;
   copy_from(opened->store, nodes_, objects_, books_->silent, gpu_hours_);
+  if (const auto done = opened->store.record_inventory(devices_of(objects_), os::utc_ns()); !done)
+    os::log::warning("number of devices: {}", done.error().message);
   compare_budgets(opened->store, objects_);
   const bill::Tariffs tariffs = present_tariffs(objects_);
   if (books_->tariffs != tariffs.all()) hours_.forget_final();

@@ -397,6 +397,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
     tcp_.emplace(loop, std::move(tcp_socket), hooks);
   }
   deliver_changes(loop, *records.objects);
+  loop.every(os::second, [this] { routes_.refresh_watches(); });
   loop.every(log_stream_interval_ns, [this] { log_streams_.tick(); });
   loop.every(event_write_interval_ns, [this] { write_events(); });
 }

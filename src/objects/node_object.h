@@ -47,6 +47,7 @@ struct NodeDeviceStatus {
   uint64_t context_bytes = 0;    // 0 if not measured.
   uint32_t slices = 0;           // Number of slices.
   uint32_t isolated_slices = 0;  // Slices with limited memory.
+  uint32_t max_slices = 0;       // The most slices with limited memory that it can have; 0 if unknown.
   uint32_t free_share_bp = 0;    // Part of its compute that no slice was promised.
   std::string exclusive_to;      // The slice that holds the whole device, or empty.
   std::string policy;            // The effective policy; empty if unknown.

@@ -158,6 +158,7 @@ struct ObjectEvent {
   Word<EventType> type;  // "Normal" or "Warning"
   EventReason reason = EventReason::created;
   std::string message;  // Message of the last time.
+  std::string caller;   // Whose request caused the last time: "root"; empty for the controller itself.
   uint64_t count = 0;
   std::string first_at;
   std::string last_at;

@@ -146,7 +146,7 @@ http::Response change_agent_slice(const Call& call) {
                   fmt::format("slice {} can be changed only by its owner, by operators and with a token of "
                               "its account that has the role 'user'",
                               slice->name));
-  auto answer = forward(call, {});
+  auto answer = call.request.method == "PATCH" ? forward(call, {"dryRun"}) : forward(call, {});
   return answer ? passed(std::move(*answer)) : refuse(answer.error());
 }
 

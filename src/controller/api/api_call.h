@@ -58,8 +58,8 @@ inline constexpr uint32_t default_account_quota_percent = 25;
 inline constexpr size_t max_inline_document_bytes = 16 << 10;
 
 // `csv` prints the lines, `csv_sums` prints one row per group, and `line` prints the lines of one part of a
-// record as JSON.
-enum class BillForm : uint8_t { json, csv, csv_sums, line };
+// record as JSON. `allocations` is the report of allocations (billing/allocation_report.h) instead of an invoice.
+enum class BillForm : uint8_t { json, csv, csv_sums, line, allocations };
 
 // The data that the routes show in addition to the objects. It hides connections and databases from the
 // routes.

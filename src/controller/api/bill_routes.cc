@@ -7,6 +7,7 @@
 #include "controller/api/label_selector.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
+#include "controller/billing/allocation_report.h"
 #include "controller/objects/present_tariffs.h"
 #include "core/label.h"
 #include "core/utc.h"
@@ -79,6 +80,7 @@ Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
       return selects(selector, labels);
     };
   }
+  out.user_name = [&views = call.context.views](uint32_t uid) { return views.user_name(uid); };
   out.may_see = [caller = call.caller](const UsageRow& row) {
     return caller.may_see(row.owner_uid, row.account);
   };
@@ -117,6 +119,27 @@ http::Response get_bill_line(const Call& call) {
   if (!query) return refuse(query.error());
   query->line = call.names[0];
   return answered(call, std::move(*query), BillForm::line);
+}
+
+http::Response get_allocations(const Call& call) {
+  auto given = parse_query(call.request.query, {"from", "to", "by", "account", "labelSelector", "step"});
+  if (!given) return refuse(given.error());
+  if ((*given)["by"] == carve::text(BillBy::device))
+    return refuse(FailureKind::invalid_argument,
+                  "by 'device': must be one of account, user, service, job, queue, or label:KEY");
+  auto query = bill_query(call, *given);
+  if (!query) return refuse(query.error());
+  const std::string& step = (*given)["step"];
+  if (!step.empty() && step != "day")
+    return refuse(FailureKind::invalid_argument,
+                  fmt::format("step '{}': must be day", step.substr(0, max_shown_bytes)));
+  query->by_day = !step.empty();
+  if (constexpr int64_t day_ns = 86'400 * os::second;
+      query->by_day && (query->window.to - query->window.from) / day_ns > int64_t{max_inventory_days})
+    return refuse(FailureKind::invalid_argument,
+                  fmt::format("step 'day': the period has more than {} days; choose a shorter one",
+                              max_inventory_days));
+  return answered(call, std::move(*query), BillForm::allocations);
 }
 
 std::optional<http::Response> refused_by_tariffs(const Call& call,

@@ -12,6 +12,7 @@ namespace carve::controller {
 
 http::Response get_bill(const Call&);
 http::Response get_bill_line(const Call&);
+http::Response get_allocations(const Call&);
 
 // Returns the rejection of submissions whose tariffs conflict with other tariffs because they have the same
 // start or a different currency.

@@ -4,6 +4,7 @@
 
 #include "controller/api/console_files.h"
 #include "controller/api/idempotency.h"
+#include "controller/api/present_status.h"
 #include "controller/api/session_routes.h"
 #include "http/files.h"
 #include "os/log.h"
@@ -66,7 +67,7 @@ size_t body_limit(std::string_view method, std::string_view path) {
 }
 
 ControllerRoutes::ControllerRoutes(ApiContext context)
-    : context_(std::move(context)), watches_(context_.objects) {
+    : context_(std::move(context)), watches_(context_.objects, present_status(context_.views)) {
   context_.watches = &watches_;
   context_.answer_read = [this](const http::Request& request, const http::Caller& connection,
                                 const ReadDocuments& documents) {
@@ -152,6 +153,7 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
                     .session = sender.session ? &*sender.session : nullptr,
                     .connection = &connection,
                     .documents = documents};
+    const ChangesBy changes(caller.text());
     http::Response response = context_.answers == nullptr
                                   ? route.answer(call)
                                   : answer_once(request, caller, *context_.answers, context_.views.now_ns(),

@@ -25,6 +25,8 @@ class ControllerRoutes {
   }
   // Sends the changes of the objects to the watchers. Called on the API's loop after a change.
   void deliver_changes() { watches_.deliver(); }
+  // Sends changes of agents' states and of queue positions to the watchers. Call it every second.
+  void refresh_watches() { watches_.refresh(); }
 
  private:
   // The sender of a request, and the session of its browser.

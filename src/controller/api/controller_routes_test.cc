@@ -296,6 +296,26 @@ TEST(ControllerRoutes, a_modified_document_keeps_the_number_of_replicas_unless_i
   EXPECT_THAT(modify("metadata.instance=3"), HasSubstr(R"("replicas":3)"));
 }
 
+TEST(ControllerRoutes, a_document_is_modified_only_in_the_version_that_the_caller_knows) {
+  Api api;
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents",
+                    R"({"metadata":{"name":"a","instance":2},"containers":[{"command":"serve"}]})")
+                .status,
+            201u);
+  const uint64_t version = api.objects.find({.name = "a"})->version;
+  const auto modify = [&](uint64_t known, const char* change) {
+    http::Headers headers;
+    headers.add("If-Match", fmt::format("\"{}\"", known));
+    return api
+        .ask(user(0), "POST", "/v1/services/a/modify", fmt::format(R"({{"changes":["{}"]}})", change),
+             headers)
+        .status;
+  };
+  EXPECT_EQ(modify(version, "metadata.instance=3"), 200u);
+  EXPECT_EQ(modify(version, "metadata.instance=4"), 412u) << "another caller was first";
+  EXPECT_THAT(api.objects.find({.name = "a"})->spec.json(), HasSubstr(R"("replicas":3)"));
+}
+
 TEST(ControllerRoutes, the_paying_account_of_an_object_is_immutable) {
   Api api;
   const auto paid_by = [](const char* account) {

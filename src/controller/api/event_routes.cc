@@ -19,6 +19,7 @@ http::Response shown_events(const std::vector<KeptEvent>& events) {
                                                                        : objects::EventType::normal,
                          .reason = event.key.reason,
                          .message = event.message,
+                         .caller = event.caller,
                          .count = event.count,
                          .first_at = os::rfc3339(event.first_ns, os::Decimals::milliseconds),
                          .last_at = os::rfc3339(event.last_ns, os::Decimals::milliseconds)});

@@ -106,6 +106,19 @@ TEST(EventRoutes, list_a_return_to_an_earlier_revision_as_an_event) {
   EXPECT_THAT(reasons_of(api.listed("/v1/services/a/events")), ElementsAre("Created", "Changed", "Undone"));
 }
 
+TEST(EventRoutes, name_the_caller_whose_request_caused_the_event) {
+  EventApi api;
+  EXPECT_EQ(api.listed("/v1/services/a/events").items[0].caller, "") << "added by the test, not by a request";
+  ASSERT_EQ(api.ask("POST", "/v1/services/a/stop").status, 200u);
+  const auto stopped = api.listed("/v1/services/a/events").items.back();
+  EXPECT_EQ(stopped.reason, objects::EventReason::stopped);
+  EXPECT_EQ(stopped.caller, "root");
+  ASSERT_TRUE(api.objects.remove({objects::Kind::service, "default", "a"}));
+  for (const objects::ObjectEvent& event : api.listed("/v1/services/a/events").items)
+    EXPECT_EQ(event.caller, event.reason == objects::EventReason::stopped ? "root" : "")
+        << "the controller itself removed it";
+}
+
 TEST(EventRoutes, reject_an_invalid_limit) {
   EventApi api;
   EXPECT_EQ(api.ask("GET", "/v1/events?limit=0").status, 400u);

@@ -23,6 +23,8 @@ namespace {
 
 using objects::Kind;
 
+constexpr size_t max_forecast_slices = 256;  // Rows of a dry run's response.
+
 DeviceSizes sizes_of(const Call& call, const std::string& pool) {
   const PoolCapacity capacity = SliceForecast(call.context.objects).capacity(pool);
   return {.context_bytes = capacity.context_bytes, .largest_bytes = capacity.largest_device_bytes};
@@ -315,6 +317,28 @@ http::Response read_job_parameters(const Call& call) {
       api::JobParameters{.parameters = std::move(read->values), .warnings = std::move(read->warnings)});
 }
 
+std::vector<api::ReplicaPlacement> forecast_slices(const Call& call, SliceForecast& forecast,
+                                                   const Submission& submission) {
+  const auto job = submitted(call, submission);
+  if (!job) return {};
+  std::vector<api::ReplicaPlacement> out;
+  const NodeChoice choice{.pool = queue_spec(*job->queue).pool};
+  for (const workload::SliceGroup& group : job->pods.need.groups)
+    for (uint32_t i = 0; i < group.slices && out.size() < max_forecast_slices; ++i) {
+      api::ReplicaPlacement& row = out.emplace_back();
+      row.replica = static_cast<uint32_t>(out.size() - 1);
+      const auto place = forecast.place(choice, group.amounts);
+      if (!place) {
+        row.message = place.error().message;
+        return out;
+      }
+      row.node = place->node;
+      row.devices = place->devices;
+      for (const Bytes memory : place->memory) row.memory_bytes.push_back(memory.count);
+    }
+  return out;
+}
+
 Result<render::Manifests, http::Response> rendered_job(const Call& call, const Submission& submission) {
   auto job = submitted(call, submission);
   if (!job) return tl::unexpected(std::move(job.error()));
@@ -331,10 +355,10 @@ Result<render::Manifests, http::Response> rendered_job(const Call& call, const S
   return out;
 }
 
-Object with_present_status(const Call& call, const Object& object) {
+Object with_present_status(const Views& views, const Object& object) {
   if (!is_queued(object.key.kind)) return object;
-  const auto position = call.context.views.job_position(object.uid);
-  const auto hours = call.context.views.job_hours(object.uid);
+  const auto position = views.job_position(object.uid);
+  const auto hours = views.job_hours(object.uid);
   if (!position && !hours) return object;
   if (!object.status.is_readable()) return object;
   auto status = object.status.as<objects::JobStatus>();

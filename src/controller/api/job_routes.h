@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "controller/api/api_call.h"
+#include "controller/nodes/slice_forecast.h"
 #include "controller/objects/submission.h"
 #include "render/manifests.h"
 
@@ -29,11 +30,15 @@ std::vector<std::string> job_warnings(const Object&);
 // Copies the slices and warnings from the status of the planned object to that of the current one.
 void set_planned_status(Object& present, const Object& planned);
 
+// Returns where each slice of a new job or cluster would be granted if it were admitted now, and counts them in
+// the forecast. The last row is that of the first slice that does not fit, with the reason.
+std::vector<api::ReplicaPlacement> forecast_slices(const Call&, SliceForecast&, const Submission&);
+
 // Returns the submission's job as Kubernetes manifests, or why it is rejected.
 Result<render::Manifests, http::Response> rendered_job(const Call&, const Submission&);
 
 // Returns the job or cluster as the API shows it: with its queue position while it waits, and with its
 // GPU-hours.
-Object with_present_status(const Call&, const Object&);
+Object with_present_status(const Views&, const Object&);
 
 }  // namespace carve::controller

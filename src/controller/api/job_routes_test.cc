@@ -5,6 +5,7 @@
 #include "controller/api/controller_routes.h"
 #include "controller/api/testing/routes_fake.h"
 #include "controller/api/testing/views_fake.h"
+#include "controller/nodes/testing/node_objects.h"
 
 namespace carve::controller {
 namespace {
@@ -72,6 +73,35 @@ TEST_F(JobRoutes, a_job_whose_programs_could_not_be_started_is_rejected) {
   views.refused_uid = 1000;
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a"), 1000), HasSubstr("no program of it"));
   ask(201, "POST", "/v1/jobs", job("a"), 1001);
+}
+
+TEST_F(JobRoutes, a_dry_run_shows_where_the_slices_of_a_new_job_would_be_placed) {
+  ASSERT_TRUE(objects.add({.key = {objects::Kind::node, "default", "n1"},
+                           .spec = objects::NodeSpec{},
+                           .status = two_devices_of_16_gib()}));
+  const auto checked = [&](unsigned tasks) {
+    const std::string document = fmt::format(
+        R"({{"apiVersion":"carve.dev/v1","kind":"Job","metadata":{{"name":"a"}},"spec":{{"queue":"q","tasks":{},
+        "run":{{"command":["a"]}},"parameters":{{"emr.serverless.mgpu.core":"60","emr.serverless.mgpu.memory":"8192","serverless.custom.job.task.gpus":"1","serverless.custom.job.gpu.enabled":"true"}}}}}})",
+        tasks);
+    const auto list =
+        api::read<api::AppliedList>(ask(200, "POST", "/v1/jobs?dryRun=true", document), api::Reading::strict);
+    EXPECT_TRUE(list) << list.error();
+    return list->items.at(0).placement;
+  };
+  const auto both = checked(2);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].node, "n1");
+  EXPECT_NE(both[0].devices, both[1].devices) << "60 % of a device each";
+  EXPECT_THAT(both[1].memory_bytes, testing::ElementsAre(uint64_t{8} << 30));
+  const auto three = checked(3);
+  ASSERT_EQ(three.size(), 3u);
+  EXPECT_EQ(three[2].node, "");
+  EXPECT_THAT(three[2].message, HasSubstr("compute"));
+  EXPECT_TRUE(objects.list(objects::Kind::job).empty()) << "nothing was stored";
+  ask(201, "POST", "/v1/jobs", job("b"));
+  EXPECT_EQ(ask(200, "POST", "/v1/jobs?dryRun=true", job("b")).find("n1"), std::string::npos)
+      << "a job that exists needs no new place";
 }
 
 TEST_F(JobRoutes, a_job_name_is_unique_in_all_namespaces) {

@@ -21,7 +21,8 @@ std::string moment(int64_t utc_ns) {
   return utc_ns == 0 ? "" : os::rfc3339(utc_ns, os::Decimals::nanoseconds);
 }
 
-// Returns the node's object together with the last known state of its agent.
+}  // namespace
+
 Object with_agent(Object node, const NodeObservation& known) {
   objects::NodeStatus status = node_status(node);
   status.agent = objects::NodeAgentStatus{.socket = known.record.socket,
@@ -34,6 +35,8 @@ Object with_agent(Object node, const NodeObservation& known) {
   node.status = std::move(status);
   return node;
 }
+
+namespace {
 
 struct FoundNode {
   Pointer object;

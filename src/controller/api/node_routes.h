@@ -19,6 +19,9 @@ http::Response restart_node(const Call&);
 http::Response drain_node(const Call&);
 http::Response end_node_slices(const Call&);
 
+// Returns the node's object together with the last known state of its agent.
+Object with_agent(Object node, const NodeObservation&);
+
 // Returns the node with the values from a document of kind Node; fields that the document lacks keep their
 // values.
 Outcome<Object> planned_node(const Call&, const Submission&);

@@ -64,7 +64,7 @@ std::vector<std::string> planned_warnings(const Call& call, const Submission& su
 http::Response shown(const Call& call, const Object& object, unsigned status) {
   http::Response response{
       status, "application/json",
-      document_of(with_present_status(call, object), !may_see_secrets(call.caller, object))};
+      document_of(with_present_status(call.context.views, object), !may_see_secrets(call.caller, object))};
   response.headers.push_back({"ETag", fmt::format("\"{}\"", object.version)});
   return response;
 }
@@ -100,10 +100,13 @@ http::Response post_documents(const Call& of_path) {
     if (const auto may_keep = check_keep(call, wanted); !may_keep) return refuse(may_keep.error());
     SliceForecast forecast(call.context.objects);
     forecast.count_replicas(call.context.objects);
-    for (size_t i = 0; i < wanted.size(); ++i)
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const Pointer present = call.context.objects.find(wanted[i].key);
       if (objects::text_of(wanted[i].key.kind).is_workload)
-        out.items[i].placement =
-            forecast_replicas(forecast, wanted[i], call.context.objects.find(wanted[i].key));
+        out.items[i].placement = forecast_replicas(forecast, wanted[i], present);
+      else if (is_queued(wanted[i].key.kind) && !present)
+        out.items[i].placement = forecast_slices(call, forecast, (*read)[i]);
+    }
     for (size_t i = 0; is_set("explain") && i < wanted.size(); ++i)
       if (objects::text_of(wanted[i].key.kind).is_workload)
         out.items[i].translation = translation_of((*read)[i]);
@@ -124,8 +127,8 @@ http::Response list_objects(const Call& call) {
   const ListPage page = page_of(call.context.objects.list(call.kind, query->namespace_), *query);
   std::string items;
   for (const Pointer& object : page.objects)
-    items += (items.empty() ? "" : ",") +
-             document_of(with_present_status(call, *object), !may_see_secrets(call.caller, *object));
+    items += (items.empty() ? "" : ",") + document_of(with_present_status(call.context.views, *object),
+                                                      !may_see_secrets(call.caller, *object));
   return {200, "application/json",
           fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
                       version, page.next)};

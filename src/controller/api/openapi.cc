@@ -12,6 +12,7 @@
 #include "objects/object_event.h"
 #include "objects/pool_object.h"
 #include "objects/revision.h"
+#include "wire/api/allocations.h"
 #include "wire/api/bill.h"
 #include "wire/api/device.h"
 #include "wire/api/json_schema.h"
@@ -28,6 +29,7 @@ constexpr std::string_view schema_prefix = "#/components/schemas/";
 const std::map<std::string_view, std::string>& schemas() {
   static const std::map<std::string_view, std::string> all = [] {
     std::map<std::string_view, std::string> out = {
+        {"Allocations", api::schema<api::Allocations>()},
         {"AppliedList", api::schema<api::AppliedList>()},
         {"Bill", api::schema<api::Bill>()},
         {"ControllerVersion", api::schema<api::ControllerVersion>()},

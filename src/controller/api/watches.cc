@@ -20,13 +20,13 @@ http::StreamEvent bookmark(uint64_t version) {
 // The text of one change, formatted when the first watcher needs it.
 class ChangeText {
  public:
-  explicit ChangeText(const ObjectChange& change) : change_(change) {}
+  ChangeText(const ObjectChange& change, const PresentStatus& present) : change_(change), present_(present) {}
 
   // Returns the event. For a watcher with a selector, `kind` may differ from the change's own.
   const http::StreamEvent& event(ChangeKind kind, bool with_secrets) {
     http::StreamEvent& out = texts_[with_secrets ? 1 : 0];
     if (out.data.empty()) {
-      Object object = *change_.object;
+      Object object = present_.shown ? present_.shown(*change_.object) : *change_.object;
       object.version = change_.version;
       out.id = fmt::format("{}", change_.version);
       out.data = document_of(object, !with_secrets);
@@ -37,8 +37,13 @@ class ChangeText {
 
  private:
   const ObjectChange& change_;
+  const PresentStatus& present_;
   http::StreamEvent texts_[2];
 };
+
+// Kinds with values outside of the registry.
+constexpr objects::Kind present_kinds[] = {objects::Kind::node, objects::Kind::job,
+                                           objects::Kind::ray_cluster};
 
 // Returns the objects that a watcher that continues with these changes may know: all except those added
 // since.
@@ -82,6 +87,11 @@ struct Watches::Watcher {
     return is_known ? ChangeKind::modified : ChangeKind::added;
   }
 
+  // Returns whether the watcher knows the object.
+  bool knows(const ObjectKey& key) const {
+    return has_place(key) && (query.selector.empty() || selected.contains(key));
+  }
+
   template <class Send>
   void take(const ObjectChange& change, ChangeText& text, Send send) {
     if (change.version <= seen) return;
@@ -96,8 +106,22 @@ struct Watches::Watcher {
   }
 };
 
-Watches::Watches(ObjectRegistry& objects)
-    : objects_(objects), seen_(objects.version()), watchers_(std::make_shared<Watchers>()) {}
+Watches::Watches(ObjectRegistry& objects, PresentStatus present)
+    : objects_(objects),
+      present_(std::move(present)),
+      seen_(objects.version()),
+      watchers_(std::make_shared<Watchers>()) {}
+
+// Returns the objects that have values outside of the registry.
+std::vector<Watches::ObjectWithValues> Watches::with_values() const {
+  std::vector<ObjectWithValues> out;
+  if (!present_.values) return out;
+  for (const objects::Kind kind : present_kinds)
+    for (auto& object : objects_.list(kind))
+      if (std::string values = present_.values(*object); !values.empty())
+        out.push_back({std::move(object), std::move(values)});
+  return out;
+}
 
 Outcome<http::EventStream> Watches::begin(WatchQuery query, const http::Caller& caller,
                                           std::function<bool()> may_continue) {
@@ -115,16 +139,24 @@ Outcome<http::EventStream> Watches::begin(WatchQuery query, const http::Caller& 
     watcher->selected = maybe_known(present, *changes);
     watcher->seen = *watcher->query.behind;
     for (const ObjectChange& change : *changes) {
-      ChangeText text(change);
+      ChangeText text(change, present_);
       watcher->take(change, text, [&](const http::StreamEvent& e) { stream.first.push_back(e); });
     }
+    for (const auto& [object, values] : with_values())
+      if (watcher->knows(object->key))
+        stream.first.push_back(
+            {.id = "",
+             .data = document_of(present_.shown(*object), !may_see_secrets(caller, *object)),
+             .type = "modified"});
   } else {
     watcher->seen = version;
     for (const auto& object : present) {
       if (!selects(watcher->query.selector, object->labels)) continue;
       watcher->selected.insert(object->key);
-      stream.first.push_back(
-          {.id = "", .data = document_of(*object, !may_see_secrets(caller, *object)), .type = "added"});
+      stream.first.push_back({.id = "",
+                              .data = document_of(present_.shown ? present_.shown(*object) : *object,
+                                                  !may_see_secrets(caller, *object)),
+                              .type = "added"});
     }
     stream.first.push_back(bookmark(version));
   }
@@ -157,11 +189,38 @@ void Watches::deliver() {
     else
       watcher->stream->end();
   for (const ObjectChange& change : *changes) {
-    ChangeText text(change);
+    ChangeText text(change, present_);
     for (Watcher* watcher : served)
       watcher->take(change, text, [&](const http::StreamEvent& e) { watcher->stream->send(e); });
     seen_ = change.version;
   }
+}
+
+void Watches::refresh() {
+  if (watchers_->empty() || !present_.values) return;
+  std::map<ObjectKey, std::string> values;
+  size_t refreshed = 0;
+  for (auto& [object, now] : with_values()) {
+    const auto sent = sent_values_.find(object->key);
+    const bool has_changed = sent == sent_values_.end() || sent->second != now;
+    if (has_changed && refreshed == max_refreshed_objects) {
+      // Sent later. Without an entry, the object counts as changed.
+      if (sent != sent_values_.end()) values.insert(*sent);
+      continue;
+    }
+    values.emplace(object->key, std::move(now));
+    if (!has_changed) continue;
+    ++refreshed;
+    const ObjectChange change{.kind = ChangeKind::modified, .version = object->version, .object = object};
+    ChangeText text(change, present_);
+    for (const auto& [number, watcher] : *watchers_) {
+      if (!watcher->knows(object->key) || (watcher->may_continue && !watcher->may_continue())) continue;
+      http::StreamEvent event = text.event(ChangeKind::modified, may_see_secrets(watcher->caller, *object));
+      event.id.clear();
+      watcher->stream->send(event);
+    }
+  }
+  sent_values_ = std::move(values);
 }
 
 }  // namespace carve::controller

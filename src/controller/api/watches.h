@@ -9,6 +9,10 @@
 // it can always continue. A change may be sent twice, but the last event of an object always has its last
 // state.
 //
+// The state of a node's agent, and the position and reason of a waiting job, are not part of the stored object
+// and have no version. When they change, the object is sent as `modified` without an id, at most
+// `max_refreshed_objects` of them a second. A watcher that resumes gets these objects again.
+//
 // A change is formatted once for the watchers that see the environment and once for the others. The streams
 // are used only on the API's loop, which calls deliver() after the registry has changed.
 #pragma once
@@ -28,6 +32,15 @@
 namespace carve::controller {
 
 inline constexpr unsigned bookmark_interval_changes = 1000;
+inline constexpr size_t max_refreshed_objects = 100;
+
+// The values that the API shows in addition to the stored status.
+struct PresentStatus {
+  // Returns the object with these values.
+  std::function<Object(const Object&)> shown;
+  // Returns the values as a text to compare; empty if the object has none.
+  std::function<std::string(const Object&)> values;
+};
 
 struct WatchQuery {
   std::set<objects::Kind> kinds;
@@ -38,7 +51,8 @@ struct WatchQuery {
 
 class Watches {
  public:
-  explicit Watches(ObjectRegistry& objects);
+  // `present` may be empty: then only stored values are sent.
+  explicit Watches(ObjectRegistry& objects, PresentStatus present = {});
 
   // Returns the stream of a new watcher. Fails with gone if the changes after its version are no longer kept.
   // `may_continue` is called before changes are sent; when it returns false because the caller's token is no
@@ -47,13 +61,23 @@ class Watches {
                                    std::function<bool()> may_continue = nullptr);
   // Sends the changes since the last call. If some of them are no longer kept, every stream ends.
   void deliver();
+  // Sends the objects whose values outside of the registry have changed since they were sent last.
+  void refresh();
 
  private:
   struct Watcher;
   using Watchers = std::map<uint64_t, std::shared_ptr<Watcher>>;
 
+  struct ObjectWithValues {
+    ObjectRegistry::Pointer object;
+    std::string values;
+  };
+  std::vector<ObjectWithValues> with_values() const;
+
   ObjectRegistry& objects_;
-  uint64_t seen_;  // The newest version that was delivered.
+  const PresentStatus present_;
+  std::map<ObjectKey, std::string> sent_values_;  // As of the last refresh.
+  uint64_t seen_;                                 // The newest version that was delivered.
   uint64_t next_watcher_ = 0;
   std::shared_ptr<Watchers> watchers_;  // Subscriptions hold a weak pointer to it.
 };

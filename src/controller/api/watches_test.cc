@@ -4,6 +4,7 @@
 
 #include "controller/api/watch_routes.h"
 #include "controller/objects/testing/journals.h"
+#include "objects/job_object.h"
 
 namespace carve::controller {
 namespace {
@@ -100,6 +101,74 @@ TEST(Watches, continue_after_the_watchers_version) {
   w.label("a", "y");
   w.watches.deliver();
   EXPECT_THAT(newest.seen(), ElementsAre("modified a 4"));
+}
+
+// Watches that show a queue position, which the registry does not have, as the spec's number of replicas.
+struct PositionWatched {
+  NoJournal journal;
+  ObjectRegistry objects{journal, {}, 0};
+  std::map<std::string, std::string> reasons;
+  Watches watches{objects,
+                  {.shown =
+                       [this](const Object& object) {
+                         Object out = object;
+                         if (const auto known = reasons.find(object.key.name); known != reasons.end())
+                           out.status = objects::JobStatus{.reason = known->second};
+                         return out;
+                       },
+                   .values =
+                       [this](const Object& object) {
+                         const auto known = reasons.find(object.key.name);
+                         return known == reasons.end() ? std::string() : known->second;
+                       }}};
+
+  void add(const std::string& name) {
+    ASSERT_TRUE(objects.add({.key = {.kind = objects::Kind::job, .name = name}}));
+    reasons[name] = "first";
+  }
+};
+
+TEST(Watches, send_an_object_again_when_a_value_outside_of_the_registry_changes) {
+  PositionWatched w;
+  w.add("a");
+  w.add("b");
+  StreamFake stream;
+  auto begun =
+      w.watches.begin(*watch_query({.method = "GET", .path = "/v1/watch", .body = ""}), watching(1000));
+  EXPECT_THAT(begun->first.front().data, HasSubstr(R"("reason":"first")"));
+  const auto subscription = begun->subscribe(stream);
+  w.watches.refresh();
+  stream.events.clear();
+  w.watches.refresh();
+  EXPECT_THAT(stream.events, IsEmpty()) << "nothing has changed";
+  w.reasons["b"] = "second";
+  w.watches.refresh();
+  ASSERT_EQ(stream.events.size(), 1u);
+  EXPECT_EQ(stream.events[0].type, "modified");
+  EXPECT_EQ(stream.events[0].id, "") << "the version of the objects has not changed";
+  EXPECT_THAT(stream.events[0].data, HasSubstr(R"("reason":"second")"));
+  EXPECT_THAT(stream.events[0].data, HasSubstr(R"("resourceVersion":"2")"));
+  const auto resumed = w.watches.begin(
+      *watch_query({.method = "GET", .path = "/v1/watch", .query = "resourceVersion=2", .body = ""}),
+      watching(1000));
+  EXPECT_EQ(resumed->first.size(), 2u) << "it may have missed a change without a version";
+}
+
+TEST(Watches, refresh_a_limited_number_of_objects_at_a_time) {
+  PositionWatched w;
+  for (size_t i = 0; i < 2 * max_refreshed_objects + 10; ++i) w.add(fmt::format("j{}", i));
+  StreamFake stream;
+  auto begun =
+      w.watches.begin(*watch_query({.method = "GET", .path = "/v1/watch", .body = ""}), watching(1000));
+  const auto subscription = begun->subscribe(stream);
+  std::set<std::string> sent;
+  for (const size_t expected : {max_refreshed_objects, max_refreshed_objects, size_t{10}, size_t{0}}) {
+    stream.events.clear();
+    w.watches.refresh();
+    EXPECT_EQ(stream.events.size(), expected);
+    for (const auto& event : stream.events) sent.insert(event.data);
+  }
+  EXPECT_EQ(sent.size(), 2 * max_refreshed_objects + 10);
 }
 
 TEST(Watches, prefer_the_last_event_id_to_the_version_of_the_query) {

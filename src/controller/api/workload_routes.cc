@@ -222,6 +222,8 @@ std::string name_refusal(const Submission& wanted, const ObjectKey& key) {
 http::Response modify(const Call& call) {
   const auto present = changeable_object(call);  // Checked first because errors quote parts of the document.
   if (!present) return refuse(present.error());
+  if (const auto is_expected = check_version(call, **present); !is_expected)
+    return refuse(is_expected.error());
   const auto changes = api::read<api::EasChanges>(call.request.body, api::Reading::strict);
   if (!changes) return refuse(FailureKind::invalid_argument, changes.error());
   const auto* const spec =

@@ -10,7 +10,7 @@
 
 namespace carve::controller {
 
-enum class BillBy : uint8_t { account, queue, job, service, device };
+enum class BillBy : uint8_t { account, queue, job, service, device, user };
 
 struct BillQuery {
   bill::Window window;
@@ -21,7 +21,10 @@ struct BillQuery {
   std::function<bool(const UsageLabels&)> selects = nullptr;
   bool with_lines = false;
   bool only_idle = false;  // List only lines for which a smaller slice would do, largest difference first.
+  bool by_day = false;     // Only for allocations: also the granted time of each day.
   std::string line;        // Only this part of a record, for example "n1.7.0"; empty for all.
+  // Returns the name of a user. A null function shows uids.
+  std::function<std::string(uint32_t uid)> user_name = nullptr;
   // Returns whether the caller may see a record.
   std::function<bool(const UsageRow&)> may_see = nullptr;
 };
@@ -31,5 +34,5 @@ struct BillQuery {
 template <>
 struct carve::Words<carve::controller::BillBy> {
   static constexpr const char* kind = "grouping";
-  static constexpr std::string_view words[] = {"account", "queue", "job", "service", "device"};
+  static constexpr std::string_view words[] = {"account", "queue", "job", "service", "device", "user"};
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "controller/billing/usage_groups.h"
 #include "core/fields.h"
 #include "os/clock.h"
 #include "wire/api/json.h"
@@ -15,78 +16,12 @@ namespace {
 
 using bill::Line;
 
-constexpr size_t records_at_once = 512;
-constexpr bill::Ns hour_ns = 3600 * bill::second_ns;
-constexpr std::string_view other_group = "-";  // For lines without the key that they are grouped by.
-
 // A total, and the part of it that was used.
 struct Sum {
   bill::Total total;
   __int128 used = 0;  // Millionths of GPU-hours.
   uint64_t lines = 0;
 };
-
-// Returns numerator / denominator in millionths, rounded half to even. Neither may be negative, and the
-// denominator must not be 0.
-__int128 millionths_of(__int128 numerator, __int128 denominator) {
-  const __int128 scaled = numerator * bill::millionths_per_one;
-  __int128 out = scaled / denominator;
-  const __int128 rest = (scaled % denominator) * 2;
-  if (rest > denominator || (rest == denominator && out % 2 != 0)) ++out;
-  return out;
-}
-
-// Returns the busy time of the line, which is a part of the record's: that covers all parts and the whole
-// time.
-bill::Ns busy_of(const Line& line, bill::Ns record_ns) {
-  const ledger::UsageRecord& record = line.usage->record;
-  const size_t parts = std::max<size_t>(record.slice.parts.size(), 1);
-  if (record_ns <= 0) return 0;
-  const __int128 busy_ns = __int128{record.busy_ns} * std::min(line.to - line.from, record_ns) / record_ns /
-                           static_cast<__int128>(parts);
-  return static_cast<bill::Ns>(std::min<__int128>(busy_ns, INT64_MAX));
-}
-
-// Returns how much of its devices the slice used on this line, in millionths of GPU-hours.
-__int128 used_of(const Line& line, bill::Ns busy_ns) {
-  return millionths_of(busy_ns, hour_ns) * line.units.count / bill::millionths_per_one;
-}
-
-// The key by which lines are grouped. Lines without the key form one group, which differs from a group named
-// '-'.
-struct GroupKey {
-  bool is_rest = false;
-  std::string name;
-
-  friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
-};
-
-GroupKey group_of(const std::string& name) { return {.is_rest = name == other_group, .name = name}; }
-
-std::string key_of(const Line& line, BillBy by) {
-  const bill::Usage& usage = *line.usage;
-  const std::string name = usage.name_space.empty() ? usage.name : usage.name_space + "/" + usage.name;
-  switch (by) {
-    case BillBy::account: return usage.account;
-    case BillBy::queue: return usage.queue.empty() ? std::string(other_group) : usage.queue;
-    case BillBy::job:
-      if (usage.kind == "raycluster") return usage.kind + " " + name;
-      return usage.kind == "job" ? name : std::string(other_group);
-    case BillBy::service:
-      return usage.kind == "service" || usage.kind == "application" ? usage.kind + " " + name
-                                                                    : std::string(other_group);
-    case BillBy::device: break;
-  }
-  return carve::text(line.device.uuid);
-}
-
-GroupKey group_of(const Line& line, const BillQuery& query) {
-  if (query.by_label.empty()) return group_of(key_of(line, query.by));
-  const auto& labels = line.usage->record.slice.labels;
-  const auto label = labels.find(query.by_label);
-  if (label == labels.end()) return group_of(std::string(other_group));
-  return {.is_rest = false, .name = label->second};
-}
 
 std::string moment(bill::Ns ns) { return os::rfc3339(ns, os::Decimals::nanoseconds); }
 
@@ -148,9 +83,10 @@ api::BillLine shown(const Line& line, __int128 used, const bill::SmallerSlice& s
           .formula = bill::explain(line)};
 }
 
-api::BillSum shown(const GroupKey& key, const Sum& sum) {
+api::BillSum shown(const GroupKey& key, const Sum& sum, std::optional<uint32_t> uid = {}) {
   return {.key = key.name,
           .is_rest = key.is_rest,
+          .uid = uid,
           .lines = sum.lines,
           .gpu_hours = bill::text(sum.total.gpu_hours),
           .amount = bill::text(sum.total.amount),
@@ -160,7 +96,8 @@ api::BillSum shown(const GroupKey& key, const Sum& sum) {
 
 class Report {
  public:
-  Report(const bill::Tariffs& tariffs, const BillQuery& query) : tariffs_(tariffs), query_(query) {}
+  Report(const bill::Tariffs& tariffs, const BillQuery& query)
+      : tariffs_(tariffs), query_(query), keys_(query) {}
 
   // Adds the records. Open records are counted until `now`.
   void add(const std::vector<bill::Usage>& records, const ledger::Stamp& now) {
@@ -179,11 +116,11 @@ class Report {
       all.total.unpriced_ns += sum.total.unpriced_ns;
       all.used += sum.used;
       all.lines += sum.lines;
-      out_.items.push_back(shown(key, sum));
+      out_.items.push_back(shown(key, sum, keys_.uid_of(key)));
     }
     out_.total = shown(GroupKey{.is_rest = false, .name = "total"}, all);
     if (!tariffs_.all().empty()) out_.currency = tariffs_.all().front().currency;
-    out_.by = query_.by_label.empty() ? std::string(carve::text(query_.by)) : "label:" + query_.by_label;
+    out_.by = grouping_text(query_);
     out_.from = moment(query_.window.from);
     out_.to = moment(query_.window.to);
     std::ranges::sort(out_.lines, {}, [](const api::BillLine& line) { return std::tie(line.from, line.id); });
@@ -203,7 +140,7 @@ class Report {
     bill::SmallerSlice smaller;
     if (is_shown) smaller = bill::smaller_slice(line, busy, Bytes{record.peak_bytes});
     if (query_.only_idle && smaller.gpu_hours >= line.gpu_hours) return;
-    Sum& sum = groups_[group_of(line, query_)];
+    Sum& sum = groups_[keys_.of(line)];
     sum.total.gpu_hours += line.gpu_hours.count;
     sum.total.amount += line.amount.count;
     if (line.unpriced != bill::Unpriced::no) sum.total.unpriced_ns += line.billed;
@@ -218,6 +155,7 @@ class Report {
 
   const bill::Tariffs& tariffs_;
   const BillQuery& query_;
+  UsageGroups keys_;
   std::map<GroupKey, Sum> groups_;
   std::map<std::string, int64_t>
       savings_;  // Millionths of GPU-hours, keyed by the id and the begin of a line.
@@ -229,42 +167,13 @@ class Report {
 Outcome<api::Bill> make_bill(UsageStore& store, const bill::Tariffs& tariffs, const BillQuery& query,
                              const ledger::Stamp& now) {
   Report report(tariffs, query);
-  std::vector<bill::Usage> batch;
-  Failure unreadable;
-  std::map<std::pair<std::string, uint32_t>, ledger::Stamp> seen;
-  const auto seen_at = [&](const UsageRow& row) {
-    auto [at, is_new] = seen.try_emplace({row.node, row.ledger}, now);
-    if (!is_new) return at->second;
-    if (const auto position = store.position(row.node);
-        position && position->ledger == row.ledger && !position->seen.boot_id.empty())
-      at->second = position->seen;
-    return at->second;
-  };
   const bool needs_labels =
       !query.by_label.empty() || query.with_lines || query.only_idle || !query.line.empty();
-  const auto done = store.each(query.window, [&](UsageRow&& row) {
-    if (!query.account.empty() && row.account != query.account) return true;
-    if (query.may_see && !query.may_see(row)) return true;
-    if (query.selects && !query.selects(labels_of(row))) return true;
-    if (!needs_labels) row.labels.clear();
-    const bool is_open = row.end_ns == 0;
-    const ledger::Stamp until = is_open ? seen_at(row) : ledger::Stamp{};
-    auto usage = usage_of(std::move(row));
-    if (!usage) {
-      unreadable = usage.error();
-      return false;
-    }
-    if (is_open) {
-      report.add({std::move(*usage)}, until);
-    } else {
-      batch.push_back(std::move(*usage));
-      if (batch.size() == records_at_once) report.add(std::exchange(batch, {}), now);
-    }
+  const auto done = each_usage(store, query, needs_labels, now, [&](const auto& records, const auto& until) {
+    report.add(records, until);
     return !report.is_full();
   });
   if (!done) return tl::unexpected(done.error());
-  if (!unreadable.message.empty()) return tl::unexpected(unreadable);
-  report.add(batch, now);
   if (report.is_full())
     return failure(
         FailureKind::resource_exhausted,

@@ -327,9 +327,10 @@ TEST_F(BillReportTest, keeps_records_of_the_previous_schema_without_labels) {
   store.reset();
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder + "/usage.db").c_str(), &db), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(db, "ALTER TABLE usage DROP COLUMN labels; PRAGMA user_version = 2", nullptr,
-                         nullptr, nullptr),
-            SQLITE_OK);
+  EXPECT_EQ(
+      sqlite3_exec(db, "ALTER TABLE usage DROP COLUMN labels; DROP TABLE inventory; PRAGMA user_version = 2",
+                   nullptr, nullptr, nullptr),
+      SQLITE_OK);
   sqlite3_close(db);
   auto opened = UsageStore::open(folder + "/usage.db", 1);
   ASSERT_TRUE(opened) << opened.error().message;

@@ -86,21 +86,23 @@ UsageRow usage_row(const std::string& node, uint32_t ledger, const UsageRecord& 
   out.from_ns = record.from.utc_ns;
   out.from_monotonic_ns = record.from.monotonic_ns;
   out.boot_id = record.from.boot_id;
-  if (record.to) {
-    // Periods that cross a boot are measured one by one, as in invoices (bill/invoice.cc).
-    int64_t end = record.from.utc_ns;
-    const ledger::Stamp* last = &record.from;
-    for (const ledger::Period& period : record.periods) {
-      end += ledger::duration_ns(*last, period.to);
-      last = &period.to;
-    }
-    out.end_ns = end + ledger::duration_ns(*last, *record.to);
-  }
+  if (record.to) out.end_ns = utc_end_ns(record);
   out.busy_ns = record.busy_ns;
   out.peak_bytes = record.peak_bytes;
   if (!fits_columns(record)) out.details = api::write(record);
   out.labels = label_column(record);
   return out;
+}
+
+// Periods that cross a boot are measured one by one, as in invoices (bill/invoice.cc).
+int64_t utc_end_ns(const UsageRecord& record) {
+  int64_t end = record.from.utc_ns;
+  const ledger::Stamp* last = &record.from;
+  for (const ledger::Period& period : record.periods) {
+    end += ledger::duration_ns(*last, period.to);
+    last = &period.to;
+  }
+  return end + ledger::duration_ns(*last, *record.to);
 }
 
 UsageLabels labels_of(const UsageRow& row) {

@@ -49,6 +49,9 @@ UsageLabels labels_of(const UsageRow&);
 UsageRow usage_row(const std::string& node, uint32_t ledger, const ledger::UsageRecord&,
                    const std::function<bool(const std::string& queue)>& is_prepaid);
 
+// Returns the end of an ended record in UTC: its grant, plus the duration.
+int64_t utc_end_ns(const ledger::UsageRecord&);
+
 // Returns the usage that goes into an invoice. Fails if `details` cannot be parsed.
 Outcome<bill::Usage> usage_of(UsageRow);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <map>
+
 #include "sqlite/rows.h"
 
 namespace carve::controller {
@@ -9,6 +11,12 @@ namespace {
 
 namespace rows = sqlite::rows;
 using sqlite::Statement;
+
+// The numbers of devices over time; a row for each change of a node.
+constexpr const char* inventory_table =
+    "CREATE TABLE inventory (\"node\" TEXT, \"from_ns\" INTEGER, \"devices\" INTEGER, PRIMARY KEY (node, "
+    "from_ns)) "
+    "STRICT";
 
 // The first index finds records that begin in a window, and the second finds those that begin before it and
 // reach into it. The third finds the records of one job, of which there are few compared with those of
@@ -19,13 +27,14 @@ const std::string& script() {
       "CREATE INDEX usage_begin ON usage(from_ns);"
       "CREATE INDEX usage_end ON usage(end_ns, from_ns);"
       "CREATE INDEX usage_workload ON usage(name, name_space) WHERE kind IN ('job', 'raycluster');"
-      "CREATE TABLE seen (node TEXT, ledger INTEGER, {}, PRIMARY KEY (node, ledger)) STRICT;",
-      rows::declarations<UsageRow>(), rows::declarations<ledger::Stamp>());
+      "CREATE TABLE seen (node TEXT, ledger INTEGER, {}, PRIMARY KEY (node, ledger)) STRICT;"
+      "{};",
+      rows::declarations<UsageRow>(), rows::declarations<ledger::Stamp>(), inventory_table);
   return text;
 }
 
 // Schema 2 had no labels. They are the last column, so the upgrade adds them to a large table instantly.
-constexpr const char* upgrade = "ALTER TABLE usage ADD COLUMN \"labels\" TEXT";
+constexpr const char* add_labels = "ALTER TABLE usage ADD COLUMN \"labels\" TEXT";
 
 const std::string& columns() {
   static const std::string text = fmt::format("{}", fmt::join(rows::columns<UsageRow>(), ", "));
@@ -41,7 +50,7 @@ Outcome<UsageStore::Opened> UsageStore::open(const std::string& path, int64_t no
                                         .version = schema_version,
                                         .script = script().c_str(),
                                         .users = sqlite::Users::one_thread,
-                                        .upgrades = {upgrade}},
+                                        .upgrades = {add_labels, inventory_table}},
                                        now_s);
   if (!opened) return tl::unexpected(opened.error());
   return Opened{.store = UsageStore(std::move(opened->database)),
@@ -178,6 +187,44 @@ Outcome<uint64_t> UsageStore::count() {
   Statement s(database_.get(), "SELECT count(*) FROM usage");
   if (!s.row()) return database_.trouble("reading");
   return static_cast<uint64_t>(s.number(0));
+}
+
+Outcome<std::vector<InventoryChange>> UsageStore::inventory() {
+  std::vector<InventoryChange> out;
+  Statement s(database_.get(), "SELECT node, from_ns, devices FROM inventory ORDER BY from_ns, node");
+  while (s.row()) {
+    InventoryChange change;
+    int column = 0;
+    std::string wrong;
+    if (!rows::read(s, column, change, wrong))
+      return database_.unknown_value(fmt::format("'{}' in its inventory", wrong));
+    out.push_back(std::move(change));
+  }
+  if (!s.done()) return database_.trouble("reading");
+  return out;
+}
+
+Outcome<void> UsageStore::record_inventory(const std::map<std::string, uint32_t>& devices, int64_t now_ns) {
+  const auto before = inventory();
+  if (!before) return tl::unexpected(before.error());
+  std::map<std::string, uint32_t> known;
+  for (const InventoryChange& change : *before) known[change.node] = change.devices;
+  std::vector<InventoryChange> changes;
+  for (const auto& [node, count] : devices)
+    if (const auto last = known.find(node); last == known.end() || last->second != count)
+      changes.push_back({.node = node, .from_ns = now_ns, .devices = count});
+  for (const auto& [node, count] : known)
+    if (count != 0 && !devices.contains(node))
+      changes.push_back({.node = node, .from_ns = now_ns, .devices = 0});
+  if (changes.empty()) return {};
+  return database_.transact([&](sqlite3* db) {
+    for (const InventoryChange& change : changes) {
+      Statement s(db, "INSERT OR REPLACE INTO inventory VALUES (?, ?, ?)");
+      rows::bind(s, change);
+      if (const int code = s.finish()) return code;
+    }
+    return SQLITE_OK;
+  });
 }
 
 }  // namespace carve::controller

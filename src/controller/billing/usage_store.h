@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,15 @@ struct CopyPosition {
   std::optional<UsageRow> newest;  // The record with the largest id.
   std::vector<uint64_t> open_ids;  // Records that had not ended.
   ledger::Stamp seen;              // When the agent last responded, if a record was open then.
+};
+
+// The number of devices that a node has from this time on.
+struct InventoryChange {
+  std::string node;
+  int64_t from_ns = 0;  // UTC.
+  uint32_t devices = 0;
+
+  friend bool operator==(const InventoryChange&, const InventoryChange&) = default;
 };
 
 class UsageStore {
@@ -45,8 +55,12 @@ class UsageStore {
   // Returns when the agent last responded while it had an open record.
   std::optional<ledger::Stamp> seen_at(const std::string& node, uint32_t ledger);
   Outcome<uint64_t> count();
+  // Records the nodes whose number of devices has changed. A node that is not in `devices` has none.
+  Outcome<void> record_inventory(const std::map<std::string, uint32_t>& devices, int64_t now_ns);
+  // Returns all changes, oldest first.
+  Outcome<std::vector<InventoryChange>> inventory();
 
-  static constexpr int schema_version = 3;
+  static constexpr int schema_version = 4;
 
  private:
   explicit UsageStore(sqlite::Database database) : database_(std::move(database)) {}

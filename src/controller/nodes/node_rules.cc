@@ -47,6 +47,7 @@ std::vector<objects::NodeDeviceStatus> devices_of(const NodeObservation& seen) {
                    .context_bytes = device.context_bytes,
                    .slices = device.slices,
                    .isolated_slices = isolated_slices(seen, device.uuid),
+                   .max_slices = device.max_slices,
                    .free_share_bp = seen.report.node.overcommit_compute
                                         ? whole_device.basis_points
                                         : whole_device.basis_points -

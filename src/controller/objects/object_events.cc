@@ -42,7 +42,8 @@ void ObjectEvents::take(const ObjectChange& change, int64_t now_ns) {
   else
     found = events_between(*before->second, *change.object);
   for (const ChangeEvent& event : found)
-    add({.object = key, .uid = change.object->uid, .reason = event.reason}, event.message, now_ns);
+    add({.object = key, .uid = change.object->uid, .reason = event.reason}, event.message, change.caller,
+        now_ns);
   if (change.kind == ChangeKind::deleted)
     known_.erase(key);
   else
@@ -65,13 +66,16 @@ void ObjectEvents::take_changes(int64_t now_ns) {
 
 void ObjectEvents::add(const ObjectKey& object, const ChangeEvent& added, int64_t now_ns) {
   const auto present = objects_.find(object);
-  add({.object = object, .uid = present ? present->uid : "", .reason = added.reason}, added.message, now_ns);
+  add({.object = object, .uid = present ? present->uid : "", .reason = added.reason}, added.message,
+      ChangesBy::caller(), now_ns);
 }
 
-void ObjectEvents::add(const EventKey& key, const std::string& message, int64_t now_ns) {
+void ObjectEvents::add(const EventKey& key, const std::string& message, const std::string& caller,
+                       int64_t now_ns) {
   KeptEvent& event = events_[key];
   if (event.count == 0) event = {.key = key, .message = "", .first_ns = now_ns};
   event.message = message.substr(0, max_message_bytes);
+  event.caller = caller;
   ++event.count;
   event.last_ns = std::max(now_ns, event.first_ns);
   changed_.insert(key);

@@ -36,6 +36,7 @@ struct KeptEvent {
   uint64_t count = 0;
   int64_t first_ns = 0;  // UTC.
   int64_t last_ns = 0;
+  std::string caller = {};  // Whose request caused the last occurrence; empty for the controller itself.
 
   friend bool operator==(const KeptEvent&, const KeptEvent&) = default;
 };
@@ -71,7 +72,7 @@ class ObjectEvents {
 
  private:
   void take(const ObjectChange&, int64_t now_ns);
-  void add(const EventKey&, const std::string& message, int64_t now_ns);
+  void add(const EventKey&, const std::string& message, const std::string& caller, int64_t now_ns);
   void forget_oldest();
 
   const ObjectRegistry& objects_;

@@ -19,7 +19,13 @@ auto range_of(const Map& objects, objects::Kind kind) {
   return std::views::take_while(std::ranges::subrange(first, objects.end()), is_same_kind);
 }
 
+thread_local std::string caller_of_changes;
+
 }  // namespace
+
+ChangesBy::ChangesBy(std::string caller) { caller_of_changes = std::move(caller); }
+ChangesBy::~ChangesBy() { caller_of_changes.clear(); }
+const std::string& ChangesBy::caller() { return caller_of_changes; }
 
 ObjectRegistry::ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version)
     : journal_(journal), version_(version), oldest_known_(version) {
@@ -104,7 +110,7 @@ size_t ObjectRegistry::count_of_owner(objects::Kind kind, const std::string& acc
 
 void ObjectRegistry::keep(ChangeKind kind, Pointer object) {
   ++version_;
-  changes_.push_back({kind, version_, std::move(object)});
+  changes_.push_back({kind, version_, std::move(object), ChangesBy::caller()});
   if (changes_.size() <= max_kept_changes) return;
   oldest_known_ = changes_.front().version;
   changes_.pop_front();

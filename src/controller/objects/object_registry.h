@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "controller/objects/object_record.h"
@@ -40,6 +41,19 @@ struct ObjectChange {
   ChangeKind kind = ChangeKind::added;
   uint64_t version = 0;
   std::shared_ptr<const Object> object;  // After the change; for a deleted object, before it.
+  std::string caller = {};  // Whose request made the change: "root"; empty for the controller itself.
+};
+
+// While this exists, the changes that its thread makes in any registry are made for the caller.
+class ChangesBy {
+ public:
+  explicit ChangesBy(std::string caller);
+  ~ChangesBy();
+  ChangesBy(const ChangesBy&) = delete;
+  ChangesBy& operator=(const ChangesBy&) = delete;
+
+  // Returns the caller of the thread's changes; empty if there is none.
+  static const std::string& caller();
 };
 
 // The destination of stored changes. Each call is one transaction.

@@ -121,7 +121,10 @@ namespace {
 // Schema 6 had events without the uid of their object.
 const std::string& upgrade_of_6() {
   static const std::string text =
-      "ALTER TABLE event RENAME TO old_event;" + creation<KeptEvent>() +
+      "ALTER TABLE event RENAME TO old_event;"
+      "CREATE TABLE event (\"kind\" TEXT, \"name_space\" TEXT, \"name\" TEXT, \"uid\" TEXT, \"reason\" TEXT, "
+      "\"message\" TEXT, \"count\" INTEGER, \"first_ns\" INTEGER, \"last_ns\" INTEGER, PRIMARY KEY (kind, "
+      "name_space, name, uid, reason)) STRICT;"
       "INSERT INTO event (kind, name_space, name, uid, reason, message, count, first_ns, last_ns) "
       "SELECT kind, name_space, name, '', reason, message, count, first_ns, last_ns FROM old_event;"
       "DROP TABLE old_event;";
@@ -134,12 +137,15 @@ const std::string& upgrade_of_7() {
   return text;
 }
 
+// Schema 8 had events without a caller.
+constexpr const char* upgrade_of_8 = "ALTER TABLE event ADD COLUMN \"caller\" TEXT";
+
 sqlite::Schema schema() {
   return {.name = "controller database",
           .option = "--state",
           .version = ControllerStore::schema_version,
           .script = script().c_str(),
-          .upgrades = {upgrade_of_6().c_str(), upgrade_of_7().c_str()}};
+          .upgrades = {upgrade_of_6().c_str(), upgrade_of_7().c_str(), upgrade_of_8}};
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class ControllerStore final : public Journal,
   // Returns the last resource version that was assigned.
   Outcome<uint64_t> version();
 
-  static constexpr int schema_version = 8;
+  static constexpr int schema_version = 9;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);

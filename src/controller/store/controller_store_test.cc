@@ -230,12 +230,28 @@ TEST(ControllerStore, stores_sessions_and_adds_their_table_to_a_file_without_one
                         .created_ns = 1,
                         .expires_ns = 2};
   ASSERT_TRUE(opened(dir).write(session));
-  execute(dir, "DROP TABLE session; PRAGMA user_version = 7");
+  execute(dir, "DROP TABLE session; ALTER TABLE event DROP COLUMN caller; PRAGMA user_version = 7");
   EXPECT_THAT(*opened(dir).all<Session>(), IsEmpty());
   ASSERT_TRUE(opened(dir).write(session));
   EXPECT_THAT(*opened(dir).all<Session>(), ElementsAre(session));
   ASSERT_TRUE(opened(dir).remove(session));
   EXPECT_THAT(*opened(dir).all<Session>(), IsEmpty());
+}
+
+TEST(ControllerStore, keeps_events_of_the_previous_schema_without_a_caller) {
+  const Directory dir;
+  KeptEvent event{.key = {.object = {objects::Kind::queue, "default", "q"},
+                          .uid = "u",
+                          .reason = objects::EventReason::created},
+                  .count = 1,
+                  .first_ns = 1,
+                  .last_ns = 2,
+                  .caller = "uid 1000"};
+  ASSERT_TRUE(opened(dir).write(std::span(&event, 1), {}));
+  EXPECT_THAT(*opened(dir).all<KeptEvent>(), ElementsAre(event));
+  execute(dir, "ALTER TABLE event DROP COLUMN caller; PRAGMA user_version = 8");
+  event.caller.clear();
+  EXPECT_THAT(*opened(dir).all<KeptEvent>(), ElementsAre(event));
 }
 
 TEST(ControllerStore, gives_a_token_with_an_unknown_role_the_rights_of_a_viewer) {

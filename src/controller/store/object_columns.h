@@ -53,6 +53,7 @@ void each_column(Either<KeptEvent> auto& event, const auto& visit) {
   visit("count", event.count);
   visit("first_ns", event.first_ns);
   visit("last_ns", event.last_ns);
+  visit("caller", event.caller);
 }
 
 }  // namespace carve::controller

@@ -44,6 +44,7 @@ struct TermsUpdate {
   std::optional<Policy> policy;
   std::optional<LatencyClass> latency;
   bool is_of_operator = false;  // Operators change a slice as often as they like.
+  bool is_dry_run = false;      // Only checks whether the terms would be accepted now.
 };
 
 // A process of a slice.

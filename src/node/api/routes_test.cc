@@ -150,6 +150,12 @@ TEST_F(RoutesTest, allow_the_owner_to_change_and_stop_a_slice) {
                                        HasSubstr("stop 1: stopped by ")));
 }
 
+TEST_F(RoutesTest, check_a_change_without_making_it) {
+  EXPECT_EQ(ask(ada, "PATCH", "/v1/slices/a?dryRun=true", R"({"memory_bytes":2147483648})").status, 200u);
+  EXPECT_THAT(agent.calls, ElementsAre(HasSubstr("check 1 memory 2147483648")));
+  EXPECT_EQ(ask(ada, "PATCH", "/v1/slices/a?dryrun=true", "{}").status, 400u) << "must not become a change";
+}
+
 TEST_F(RoutesTest, reject_users_for_operations_of_operators) {
   const std::pair<const char*, const char*> rows[] = {
       {"PATCH", "/v1/node"}, {"POST", "/v1/slices/a/thaw"}, {"POST", "/v1/slices/a/container"}};

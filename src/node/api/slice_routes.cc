@@ -164,6 +164,9 @@ http::Response explain(const RequestContext& a) {
 }
 
 http::Response alter(const RequestContext& a, const std::string& name) {
+  if (!a.request.query.empty() && a.request.query != "dryRun=true")
+    return problem(refuse(FailureKind::invalid_argument,
+                          "when a slice is changed, the only query parameter is dryRun=true"));
   const auto d = read<api::SliceChange>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -174,6 +177,7 @@ http::Response alter(const RequestContext& a, const std::string& name) {
   asked.latency = d->latency_class;
   asked.policy = d->policy;
   asked.is_of_operator = a.caller.may_operate();
+  asked.is_dry_run = !a.request.query.empty();
   const auto updated = a.agent.update(slice->record.id, asked, a.caller.text());
   return updated ? whole(a, *updated) : problem(refuse(updated.error()));
 }

@@ -62,33 +62,41 @@ std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
   return fmt::format("{}", fmt::join(said, ", "));
 }
 
-// Writes the new quota to the control page. If more bytes are in use, fails with the names of the processes
-// that use them.
+// Returns the index of a part in which more than this memory is in use; no value if there is none.
+std::optional<unsigned> part_above(const LiveSlice& slice, Bytes memory) {
+  if (!slice.limited() || !slice.report.page) return std::nullopt;
+  for (unsigned i = 0; i < slice.granted().parts.size(); ++i)
+    if (used_of(slice, i) > memory.count) return i;
+  return std::nullopt;
+}
+
+// Returns the failure that the part uses more than this memory, with the names of the processes that use it.
+tl::unexpected<Failure> used_above(const NodeState& node, const LiveSlice& slice, unsigned part,
+                                   Bytes memory) {
+  const uint64_t used = used_of(slice, part);
+  return failure(FailureKind::failed_precondition,
+                 "slice {} uses {} of device {}, more than {}: {}; its quota must currently be at least {}",
+                 slice.name(), text(Bytes{used}).c_str(),
+                 node.device(slice.granted().parts[part].device)->device.index, text(memory).c_str(),
+                 holders_of(node, slice, part),
+                 text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
+}
+
+// Writes the new quota to the control page. Fails if more bytes are in use.
 Outcome<void> shrink(const NodeState& node, LiveSlice& slice, Bytes memory) {
   if (!slice.limited() || !slice.report.page) return {};
   const auto quota_is = [&](Bytes quota) {
     for (size_t i = 0; i < slice.granted().parts.size(); ++i)
       std::atomic_ref(slice.control->devices[i].quota).store(quota.count);
   };
-  const auto too_full = [&]() -> std::optional<unsigned> {
-    for (unsigned i = 0; i < slice.granted().parts.size(); ++i)
-      if (used_of(slice, i) > memory.count) return i;
-    return std::nullopt;
-  };
-  auto full = too_full();
+  auto full = part_above(slice, memory);
   if (!full) {
     quota_is(memory);
-    full = too_full();
+    full = part_above(slice, memory);
     if (!full) return {};
     quota_is(slice.granted().parts[*full].memory);
   }
-  const uint64_t used = used_of(slice, *full);
-  return failure(FailureKind::failed_precondition,
-                 "slice {} uses {} of device {}, more than {}: {}; its quota must currently be at least {}",
-                 slice.name(), text(Bytes{used}).c_str(),
-                 node.device(slice.granted().parts[*full].device)->device.index, text(memory).c_str(),
-                 holders_of(node, slice, *full),
-                 text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
+  return used_above(node, slice, *full, memory);
 }
 
 }  // namespace
@@ -139,7 +147,7 @@ Outcome<void> update_terms(NodeState& node, LiveSlice& slice, const TermsUpdate&
     terms.isolation = default_isolation(*asked.share);
   if (const auto good = may_have(node, slice, terms, asked); !good) return good;
   if (terms == was) return {};
-  if (!asked.is_of_operator && !slice.change_budget.take(os::monotonic_ns()))
+  if (!asked.is_dry_run && !asked.is_of_operator && !slice.change_budget.take(os::monotonic_ns()))
     return failure(
         FailureKind::resource_exhausted,
         "slice {} was changed {} times in a row and may now be changed only once a second; try again",
@@ -147,6 +155,10 @@ Outcome<void> update_terms(NodeState& node, LiveSlice& slice, const TermsUpdate&
 
   const auto change = node.ledger().alter(slice.id(), terms, stamp_now(), node.most_shares());
   if (!change) return tl::unexpected(change.error());
+  if (asked.is_dry_run) {
+    const auto full = part_above(slice, terms.memory);
+    return full ? Outcome<void>(used_above(node, slice, *full, terms.memory)) : Outcome<void>();
+  }
   if (terms.memory < was.memory)
     if (const auto done = shrink(node, slice, terms.memory); !done) return done;
   const auto kept = node.books.post(*change);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 #include "wire/api/json.h"
@@ -48,7 +49,8 @@ struct BillLine {
 
 struct BillSum {
   std::string key;
-  bool is_rest = false;  // The sum of the lines without a group, such as lines without the label.
+  bool is_rest = false;         // The sum of the lines without a group, such as lines without the label.
+  std::optional<uint32_t> uid;  // The user's, if the groups are users.
   uint64_t lines = 0;
   std::string gpu_hours;
   std::string amount;

@@ -93,9 +93,9 @@ struct TranslatedField {
   std::string rule;     // A phrase: "in lower case, with - instead of _"
 };
 
-// Where a dry run would place the slice of a new replica.
+// Where a dry run would place the slice of a new replica, or a slice of a new job or Ray cluster.
 struct ReplicaPlacement {
-  uint32_t replica = 0;                // The replica's index.
+  uint32_t replica = 0;                // The replica's or slice's index.
   std::string node;                    // Empty if no node has room now.
   std::vector<uint32_t> devices;       // Indexes.
   std::vector<uint64_t> memory_bytes;  // On each device. For a request in units, in the node's units.

@@ -1,4 +1,5 @@
 // The functions that read and write the documents of this folder's headers.
+#include "wire/api/allocations.h"
 #include "wire/api/bill.h"
 #include "wire/api/controller.h"
 #include "wire/api/device.h"

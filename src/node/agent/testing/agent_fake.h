@@ -49,9 +49,9 @@ struct AgentFake final : Agent {
     return called(fmt::format("add container {} {} {}", id, init, container));
   }
   Outcome<SliceView> update(SliceId id, const TermsUpdate& asked, const std::string& by) override {
-    return changed(id,
-                   fmt::format("update {} memory {} share {} by {}", id, asked.memory.value_or(Bytes{}).count,
-                               asked.share.value_or(Share{}).basis_points, by));
+    return changed(id, fmt::format("{} {} memory {} share {} by {}", asked.is_dry_run ? "check" : "update",
+                                   id, asked.memory.value_or(Bytes{}).count,
+                                   asked.share.value_or(Share{}).basis_points, by));
   }
   Outcome<void> set_policy(Policy policy, const std::string& by) override {
     return called(fmt::format("set policy {} by {}", text(policy), by));
