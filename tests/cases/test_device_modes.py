@@ -43,7 +43,8 @@ def test_a_device_that_is_shared_by_other_means_is_shown_but_not_offered(world, 
 def test_wide_output_shows_what_the_driver_reports(world):
     assert until(lambda: world.json("devices")["devices"][0]["readings"])
     device = world.json("devices")["devices"][0]
-    assert {"temperature_celsius", "power_milliwatts", "power_limit_milliwatts", "sm_clock_mhz", "memory_clock_mhz"} == set(device["readings"])
+    assert {"temperature_celsius", "power_milliwatts", "power_limit_milliwatts", "sm_clock_mhz", "memory_clock_mhz",
+            "memory_busy_percent", "memory_reserved_bytes", "energy_millijoules"} == set(device["readings"])
     assert re.fullmatch(r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.0", device["pci_id"])
     heading, row = world.carve("devices", "-o", "wide").stdout.splitlines()[:2]
     assert all(word in heading for word in ("UTIL", "TEMP", "POWER", "CLOCK", "PCI"))
