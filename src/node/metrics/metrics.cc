@@ -135,6 +135,9 @@ std::string metrics_text(const NodeFigures& node) {
   out.family("carve_build_info", "gauge", "The agent's version, always 1.");
   out.sample({{"version", node.version}, {"simulated", node.simulated}}, "1");
 
+  out.family("carve_node_enforcement", "gauge", "Enforcement of memory limits on this node, always 1.");
+  out.sample({{"memory", std::string(text(node.memory_enforcement))}}, "1");
+
   out.family("carve_driver_samples_total", "counter",
              "Samples of each process's memory and utilization that the driver delivered.");
   out.sample({}, std::to_string(node.samples));
