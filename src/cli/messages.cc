@@ -7,6 +7,11 @@
 
 namespace carve::cli {
 
+std::string enforcement_text(const Enforcement& memory) {
+  return fmt::format("{}{}{}", text(memory.level),
+                     memory.reason.empty() ? "" : "; no kernel guard: ", harmless(memory.reason));
+}
+
 std::string message(const Enforcement& e) {
   if (e.enforced()) return std::string(text(e.level));
   std::string out = "not enforced";

@@ -11,6 +11,9 @@ namespace carve::cli {
 // Returns the level, such as "library", or "not enforced" with the reason and the slices that cause it.
 std::string message(const Enforcement& enforcement);
 
+// Returns what enforces memory limits: "kernel", or "library; no kernel guard: the agent does not run as root".
+std::string enforcement_text(const Enforcement& memory);
+
 // Returns the limits in force for the slice, for the ISOLATION column: "memory+compute"; "memory only" if its
 // share was requested and is not enforced; "exclusive" for whole devices.
 std::string isolation_column(const api::Slice& slice);

@@ -28,6 +28,7 @@ void print(const api::Node& node) {
   row("spill",
       fmt::format("{} of host memory, {} granted, {} free", text(Bytes{node.spill_limit_bytes}).c_str(),
                   text(Bytes{node.spill_granted_bytes}).c_str(), text(Bytes{node.spill_free_bytes}).c_str()));
+  row("enforcement", enforcement_text(node.enforcement));
   if (!node.grants_refused.empty()) row("refuses", harmless(node.grants_refused));
   for (const auto& [key, value] : node.labels)
     row("label", fmt::format("{}={}", harmless(key), harmless(value)));

@@ -52,7 +52,7 @@ void print_history(const api::Slice& s) {
 // Returns the requested isolation and, for a live slice, what enforces it.
 std::string isolation_of(const api::Slice& s) {
   if (s.isolation == Isolation::none || s.state == SliceState::ended) return std::string(text(s.isolation));
-  std::string out = fmt::format("memory (enforced by: {})", text(s.enforcement.memory.level));
+  std::string out = fmt::format("memory (enforced by: {})", enforcement_text(s.enforcement.memory));
   const Enforcement& compute = s.enforcement.compute;
   if (s.isolation != Isolation::memory_and_compute)
     return out + (compute.reason.empty()

@@ -22,10 +22,22 @@ struct Words<EnforcementLevel> {
   static constexpr std::string_view words[] = {"none", "library", "kernel", "driver", "hardware"};
 };
 
+// Which level `carved --guard` requests for memory limits.
+enum class GuardChoice : uint8_t {
+  automatic = 0,  // The kernel guard if it is in force, otherwise the guest library.
+  kernel = 1,     // The agent does not start without the kernel guard.
+  library = 2,
+};
+template <>
+struct Words<GuardChoice> {
+  static constexpr const char* kind = "level of the guard";
+  static constexpr std::string_view words[] = {"auto", "kernel", "library"};
+};
+
 // The enforcement of one dimension, memory or compute, on a device or for a slice.
 struct Enforcement {
   EnforcementLevel level = EnforcementLevel::none;
-  std::string reason;           // Why the limits are not enforced, or empty.
+  std::string reason;           // Why the limits are not enforced, or not at a higher level. May be empty.
   std::vector<std::string> by;  // The slices that are the cause.
 
   bool enforced() const { return level != EnforcementLevel::none; }

@@ -33,6 +33,7 @@ TEST(Words, of_each_enumeration_and_no_others_can_be_parsed) {
   each_word_is_parsed_and_no_other<Strategy>();
   each_word_is_parsed_and_no_other<Commitment>();
   each_word_is_parsed_and_no_other<EnforcementLevel>();
+  each_word_is_parsed_and_no_other<GuardChoice>();
   each_word_is_parsed_and_no_other<SliceState>();
   each_word_is_parsed_and_no_other<HealthState>();
   each_word_is_parsed_and_no_other<CheckStatus>();

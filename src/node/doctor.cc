@@ -123,6 +123,20 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
                          "run the agent as root, or set a directory with --cdi-dir"));
 }
 
+// Reports what enforces memory limits, and why it is not the kernel guard.
+api::Check check_guard(const GuardStatus& guard) {
+  if (guard.memory.level == EnforcementLevel::kernel)
+    return check("kernel guard", true,
+                 fmt::format("in force, attached {}; it protects {} slice{}", guard.hook, guard.slices,
+                             guard.slices == 1 ? "" : "s"));
+  return check(
+      "kernel guard", guard.is_expected,
+      fmt::format("the guest library enforces memory limits, and a hostile program can bypass it: {}",
+                  guard.memory.reason),
+      "run the agent as root, with NVIDIA's open kernel modules, on Linux 5.17 or newer with BTF "
+      "(docs/guard.md); carved --guard library accepts the guest library");
+}
+
 // Reports whether this agent or a Kubernetes cluster grants slices.
 api::Check check_bookkeeper(const NodeView& node) {
   return check("bookkeeper", true,
@@ -150,13 +164,14 @@ api::Diagnosis diagnose(const Agent& agent) {
   const NodeView node = agent.node();
   const std::vector<DeviceView> devices = agent.devices();
   api::Diagnosis out;
-  out.memory = enforced_by_guest;
+  out.memory = node.guard.memory.level;
   out.compute = enforced_by_guest;
   check_devices(node, devices, out.checks);
   check_driver(node, devices, out.checks);
   check_ended(devices, out.checks);
   check_kernel_log(node, out.checks);
   check_machine(node, out.checks);
+  out.checks.push_back(check_guard(node.guard));
   out.checks.push_back(check_metering(node));
   out.checks.push_back(check_bookkeeper(node));
   return out;

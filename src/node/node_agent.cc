@@ -42,11 +42,17 @@ unsigned polled_processes(const Slices& slices) {
 
 }  // namespace
 
+SliceView NodeAgent::shown(const LiveSlice& slice, bool with_processes) const {
+  SliceView out = view_of(slice, with_processes ? node_.inspector.get() : nullptr);
+  out.memory = node_.guard->enforcement_of(slice.id());
+  return out;
+}
+
 Outcome<SliceView> NodeAgent::grant(const Request& request, const os::ProcessId& creator,
                                     const Viewer& viewer) {
   const auto slice = lifecycle_.grant(request, creator, viewer);
   if (!slice) return tl::unexpected(slice.error());
-  return view_of(**slice, node_.inspector.get());
+  return shown(**slice);
 }
 
 place::Answer NodeAgent::explain(const Request& request, const Viewer& viewer) const {
@@ -79,7 +85,7 @@ Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
   if (const auto done = update_terms(node_, **slice, asked, by); !done) return tl::unexpected(done.error());
-  return view_of(**slice, node_.inspector.get());
+  return shown(**slice);
 }
 
 Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
@@ -142,7 +148,7 @@ Outcome<SliceView> NodeAgent::stop(SliceId id, const std::string& why) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
   lifecycle_.ending().stop(**slice, why);
-  if (const LiveSlice* stopping = node_.slices.find(id)) return view_of(*stopping, node_.inspector.get());
+  if (const LiveSlice* stopping = node_.slices.find(id)) return shown(*stopping);
   return view_of(node_.ledger().ended().back());
 }
 
@@ -150,7 +156,7 @@ Outcome<SliceView> NodeAgent::release(SliceId id, const std::string& why) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
   lifecycle_.ending().release(**slice, why);
-  if (const LiveSlice* remaining = node_.slices.find(id)) return view_of(*remaining, node_.inspector.get());
+  if (const LiveSlice* remaining = node_.slices.find(id)) return shown(*remaining);
   return view_of(node_.ledger().ended().back());
 }
 
@@ -170,7 +176,7 @@ Outcome<SliceView> NodeAgent::thaw(SliceId id) {
     return failure(FailureKind::failed_precondition, "slice {} is not frozen", (*slice)->name());
   node::thaw(**slice);
   node_.event((*slice)->name(), "thawed");
-  return view_of(**slice, node_.inspector.get());
+  return shown(**slice);
 }
 
 std::optional<shm::AttachReply> NodeAgent::attach(const os::Peer& peer,
@@ -205,8 +211,7 @@ bool NodeAgent::inspect_processes(const std::string& name, const std::function<v
 std::vector<SliceView> NodeAgent::slices(const SliceQuery& query) const {
   std::vector<SliceView> out;
   for (const auto& [id, slice] : node_.slices)
-    if (!query.name || slice->name() == *query.name)
-      out.push_back(view_of(*slice, query.processes ? node_.inspector.get() : nullptr));
+    if (!query.name || slice->name() == *query.name) out.push_back(shown(*slice, query.processes));
   if (query.ended)
     for (const ledger::UsageRecord& record : node_.ledger().ended())
       if (!query.name || record.slice.name == *query.name) out.push_back(view_of(record));
@@ -215,7 +220,7 @@ std::vector<SliceView> NodeAgent::slices(const SliceQuery& query) const {
 
 std::optional<SliceView> NodeAgent::slice_of(pid_t pid) const {
   const LiveSlice* slice = node_.slices.slice_of(pid);
-  return slice != nullptr ? std::optional(view_of(*slice, nullptr)) : std::nullopt;
+  return slice != nullptr ? std::optional(shown(*slice, false)) : std::nullopt;
 }
 
 std::vector<DeviceView> NodeAgent::devices() const {
@@ -328,6 +333,7 @@ NodeView NodeAgent::node() const {
   out.cgroup_trouble = lifecycle_.cgroup_trouble();
   out.kernel_log = settings.kernel_log;
   out.kernel_log_trouble = node_.kernel_log_trouble;
+  out.guard = node_.guard->status();
   out.process_lists_trouble = node_.process_lists_trouble;
   out.polled_processes = polled_processes(node_.slices);
   return out;

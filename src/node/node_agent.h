@@ -48,6 +48,7 @@ class NodeAgent final : public Agent {
   std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const override;
 
  private:
+  SliceView shown(const LiveSlice&, bool with_processes = true) const;
   void add_lost(std::vector<DeviceView>&, const ledger::Balance&) const;
   void name_neighbours(DeviceCompute&) const;
   NodeState& node_;

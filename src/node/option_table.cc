@@ -174,6 +174,13 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = choose<&Options::over_quota, parse<OverQuotaAction>>,
      .words = {text(OverQuotaAction::report), text(OverQuotaAction::refuse), text(OverQuotaAction::kill)},
      .noun = "an action"},
+    {.name = "--guard",
+     .value = "LEVEL",
+     .help = "how memory limits are enforced: kernel: by the kernel guard, or the agent doesn't start;\n"
+             "library: by the guest library; auto: by the kernel guard if it is in force [auto]",
+     .store = choose<&Options::guard, parse<GuardChoice>>,
+     .words = {text(GuardChoice::automatic), text(GuardChoice::kernel), text(GuardChoice::library)},
+     .noun = "a level"},
     {.name = "--kernel-log",
      .value = "FILE",
      .help = "log in which the kernel driver names the process of an error (Xid)\n"

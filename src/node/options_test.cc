@@ -77,6 +77,7 @@ TEST(Options, are_rejected_with_a_message_if_invalid) {
               {{"--state="}, "--state needs a value"},
               {{"--strategy", "best"}, "binpack or spread"},
               {{"--strategy", "fgd"}, "--strategy 'fgd' is not a strategy; use binpack or spread"},
+              {{"--guard", "mps"}, "--guard 'mps' is not a level; use auto, kernel or library"},
               {{"--reserve", "5"}, "--reserve '5'"},
               {{"--context-charge", "me"}, "slice or reserve"},
               {{"--policy", "fair"}, "fixed-share, guaranteed-burst-share or native-burst-share"},

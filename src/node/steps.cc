@@ -19,6 +19,7 @@
 #include "node/claims.h"
 #include "node/devices/context_charge.h"
 #include "node/doctor.h"
+#include "node/guard_start.h"
 #include "node/life/adopt.h"
 #include "node/loop/runtime_files.h"
 #include "node/slots/slot_sockets.h"
@@ -334,6 +335,8 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   if (!kernel_log)
     os::log::warning("{}; errors (Xid) are shown only for their device, not for a slice",
                      kernel_log.error().message);
+  auto guard = start_guard(options, machine);
+  if (!guard) return tl::unexpected(guard.error());
   auto running = std::make_unique<Running>(
       NodeState{.loop = loop,
                 .settings = std::move(settings),
@@ -346,6 +349,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
                 .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
                 .slices = {},
                 .inspector = std::make_unique<Inspector>(loop, Inspector::Hooks{}),
+                .guard = std::move(*guard),
                 .compute = Compute(page),
                 .kernel_log_trouble = kernel_log ? "" : kernel_log.error().message});
   running->heart = std::move(heart);
@@ -361,6 +365,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   if (const auto adopted = adopt_slices(running->node, running->lifecycle); !adopted)
     return tl::unexpected(adopted.error());
   running->node.kept_settings.settle(running->node.memory_unit_holders());
+  running->guard_watch.start();
   return running;
 }
 

@@ -6,6 +6,7 @@
 
 #include "node/compute/heart.h"
 #include "node/device_search.h"
+#include "node/loop/guard_watch.h"
 #include "node/loop/reconcile_loop.h"
 #include "node/node_agent.h"
 #include "node/options.h"
@@ -55,6 +56,7 @@ struct Running {
   NodeState node;
   Lifecycle lifecycle{node};
   ReconcileLoop reconcile_loop{node, lifecycle};
+  GuardWatch guard_watch{node, lifecycle};
   NodeAgent agent{node, lifecycle};
   std::unique_ptr<Heart> heart;  // Beats even while slices are adopted.
 };

@@ -20,6 +20,7 @@
 #include "node/agent/compute_figures.h"
 #include "node/agent/event_log.h"
 #include "node/agent/trace.h"
+#include "node/guard/slice_guard.h"
 #include "os/socket.h"
 #include "place/place.h"
 #include "wire/api/slice.h"
@@ -70,8 +71,9 @@ struct PartView {
 struct SliceView {
   ledger::UsageRecord record;
   SliceState state = SliceState::granted;
-  std::string command;  // The command line of the slice's program.
-  std::string why;      // Why it is stopping, or why it ended.
+  Enforcement memory{enforced_by_guest, "", {}};  // Enforcement of its memory limits.
+  std::string command;                            // The command line of the slice's program.
+  std::string why;                                // Why it is stopping, or why it ended.
   bool entered = false;
   std::optional<ContainerSlot> slot;
   std::vector<XidCount> xids;          // Caused by its processes since the agent started.
@@ -148,6 +150,7 @@ struct NodeView {
   std::string cgroup_trouble;           // Why slices get no cgroup; empty if they get one.
   std::string kernel_log;               // The log that names the process of an Xid.
   std::string kernel_log_trouble;       // Why the log cannot be read; empty if it can.
+  GuardStatus guard;                    // Enforcement of memory limits on this node.
   std::string process_lists_trouble;    // Why nvidia-smi in a slice shows others' processes, or empty.
   unsigned polled_processes = 0;        // Processes whose work is detected by polling CUDA events.
 };

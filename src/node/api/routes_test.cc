@@ -333,6 +333,14 @@ TEST_F(RoutesTest, let_only_root_create_slices_if_kubernetes_manages_them) {
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/node")), HasSubstr(R"("bookkeeper":"kubernetes")"));
 }
 
+TEST_F(RoutesTest, show_what_enforces_memory_limits) {
+  agent.has_node.guard.memory = {EnforcementLevel::kernel, "", {}};
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/node")),
+              HasSubstr(R"("enforcement":{"level":"kernel","reason":"")"));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/metrics")),
+              HasSubstr("\ncarve_node_enforcement{memory=\"kernel\"} 1\n"));
+}
+
 TEST_F(RoutesTest, list_the_reason_of_each_device_in_a_rejected_grant) {
   agent.refusal = Failure{FailureKind::insufficient_capacity, "no device has 4 GiB free"};
   agent.answer.verdicts = {{0, false, "1 GiB is free"}};

@@ -203,6 +203,8 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   // The record has one peak for all parts, and outlives the parts' figures.
   if (slice.state == SliceState::ended)
     for (api::SlicePart& part : out.parts) part.peak_bytes = slice.record.peak_bytes;
+  if (slice.state != SliceState::ended && slice.record.slice.isolation != Isolation::none)
+    out.enforcement.memory = slice.memory;
   if (slice.state != SliceState::ended)
     out.enforcement.compute = compute_enforcement_of(look, slice.record.slice);
   for (size_t d = 0; d < slice.parts.size(); ++d) {
@@ -254,6 +256,7 @@ api::Node view_node(const ViewContext& look) {
   out.spill_granted_bytes = node.spill_granted.count;
   out.spill_free_bytes = node.spill_limit.count - std::min(node.spill_limit.count, node.spill_granted.count);
   out.labels = node.labels;
+  out.enforcement = node.guard.memory;
   return out;
 }
 
@@ -316,6 +319,7 @@ NodeFigures figures(const ViewContext& look) {
                   .samples = node.samples,
                   .sample_took_ns = static_cast<uint64_t>(node.sample_took_ns),
                   .longest_turn_ns = static_cast<uint64_t>(node.longest_turn_ns),
+                  .memory_enforcement = node.guard.memory.level,
                   .devices = {},
                   .slices = {}};
   for (const DeviceView& d : look.devices()) {

@@ -57,6 +57,12 @@ std::optional<CgroupTree> find_cgroup_tree(const std::string& mountinfo) {
   return std::nullopt;
 }
 
+std::string cgroup_group(const std::string& socket) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : socket) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return fmt::format("carve-{:08x}", hash);
+}
+
 Outcome<Cgroup> Cgroup::make(const CgroupTree& tree, const std::string& group, const std::string& name) {
   Cgroup out;
   const std::string above = tree.mount + "/" + group;

@@ -22,6 +22,9 @@ struct CgroupTree {
 // Returns this process's first cgroup2 mount, given the text of mountinfo.
 std::optional<CgroupTree> find_cgroup_tree(const std::string& mountinfo);
 
+// Returns the name of the cgroup above those of the slices of the agent with this socket: "carve-1a2b3c4d".
+std::string cgroup_group(const std::string& socket);
+
 class Cgroup {
  public:
   // Creates missing directories. Fails without permission. `group` is a name such as "carve-1a2b3c4d".
@@ -36,6 +39,7 @@ class Cgroup {
 
   // A descriptor that becomes readable (EPOLLPRI) when populated() may have changed.
   int events_fd() const { return events_.get(); }
+  const std::string& path() const { return path_; }
   const std::string& identity() const { return identity_; }  // As in /proc/PID/cgroup.
 
  private:

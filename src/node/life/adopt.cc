@@ -5,6 +5,7 @@
 
 #include "ledger/reconcile.h"
 #include "node/slice/processes.h"
+#include "node/slice/protection.h"
 #include "node/slots/slot_sockets.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -205,6 +206,7 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
   LiveSlice& slice = node_.slices.add(std::move(made));
   watch_adopted(slice, state);
   if (node_.slices.find(record.id) == nullptr) return false;
+  protect(node_, slice);
   node_.pages.write_state(slice);
   node_.event(slice.name(), fmt::format("adopted, with {} attached processes", slice.attached.size()));
   return true;

@@ -151,6 +151,7 @@ void Ending::end(uint64_t id, const std::string& why) {
     node_.loop.forget(slice->cgroup->events_fd());
     slice->cgroup->remove();
   }
+  node_.guard->forget(id);
   slice->ended = true;
   node_.compute.remove(id, slice->granted());
   arbitrate(node_, slice->granted());

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "node/placement/placement.h"
+#include "node/slice/protection.h"
 #include "node/slots/slot_sockets.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -17,12 +18,6 @@ namespace carve::node {
 namespace {
 
 constexpr size_t max_node_slices = 256;
-
-std::string hash_of(const std::string& text) {
-  uint32_t hash = 2166136261u;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return fmt::format("{:08x}", hash);
-}
 
 Bytes host_memory() {
   struct sysinfo host {};
@@ -109,8 +104,8 @@ Lifecycle::Lifecycle(NodeState& node)
     : node_(node),
       ending_(node),
       attachments_(node, [this](uint64_t id) { ending_.end_if_empty(id); }),
-      tree_(find_cgroup_tree(os::read_file("/proc/self/mountinfo").value_or(""))),
-      group_("carve-" + hash_of(node.settings.socket)) {
+      group_(cgroup_group(node.settings.socket)) {
+  node_.cgroups = find_cgroup_tree(os::read_file("/proc/self/mountinfo").value_or(""));
   if (auto probe = open_cgroup("probe-" + std::to_string(getpid())))
     probe->remove();
   else
@@ -118,13 +113,13 @@ Lifecycle::Lifecycle(NodeState& node)
 }
 
 Lifecycle::~Lifecycle() {
-  if (tree_)
-    rmdir((tree_->mount + "/" + group_).c_str());  // Fails while the group contains a slice's cgroup.
+  if (node_.cgroups)
+    rmdir((node_.cgroups->mount + "/" + group_).c_str());  // Fails while the group contains a slice's cgroup.
 }
 
 Outcome<Cgroup> Lifecycle::open_cgroup(const std::string& name) const {
-  if (!tree_) return failure(FailureKind::unavailable, "no cgroup v2 tree is mounted");
-  return Cgroup::make(*tree_, group_, name);
+  if (!node_.cgroups) return failure(FailureKind::unavailable, "no cgroup v2 tree is mounted");
+  return Cgroup::make(*node_.cgroups, group_, name);
 }
 
 std::string Lifecycle::parts_in_words(const Slice& granted) const {
@@ -225,6 +220,7 @@ Outcome<void> Lifecycle::set_up(LiveSlice& slice, const os::ProcessId& creator) 
     if (const auto written = announce(node_, slice); !written) return written;
   } else {
     make_cgroup(slice);
+    protect(node_, slice);
     slice.creator.id = creator;
     ending_.watch_creator(slice);
   }
@@ -295,6 +291,7 @@ Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
   if (slice.outlives_processes()) {
     if (slice.supervisor.id) kill_programs(slice);  // Left behind by the previous supervisor.
     if (!slice.cgroup) make_cgroup(slice);
+    protect(node_, slice);
     slice.entered = false;  // The new supervisor's program may enter once.
   }
   slice.supervisor.id = peer.process;

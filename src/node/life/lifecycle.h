@@ -67,7 +67,6 @@ class Lifecycle {
   NodeState& node_;
   Ending ending_;
   Attachments attachments_;
-  std::optional<CgroupTree> tree_;
   std::string group_;  // "carve-1a2b3c4d"
   std::string cgroup_trouble_;
 };

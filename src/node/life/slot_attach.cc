@@ -8,6 +8,7 @@
 
 #include "node/identity/pod_cgroup.h"
 #include "node/life/lifecycle.h"
+#include "node/slice/protection.h"
 #include "node/slots/slot_peer.h"
 #include "os/log.h"
 
@@ -76,6 +77,7 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   slice->containers.push_back({.id = container.init, .pidfd = {}});
   ending_.watch_newest_container(*slice);
   slice->entered = true;
+  protect(node_, *slice);
   node_.pages.write_state(*slice);
   node_.event(slice->name(), fmt::format("container of process {} found in {}", container.init.pid,
                                          container.cgroups.begin()->second));
@@ -140,6 +142,7 @@ Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::
   slice.containers.push_back(std::move(process));
   ending_.watch_newest_container(slice);
   slice.entered = true;
+  protect(node_, slice);
   node_.pages.write_state(slice);
   node_.event(slice.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
   return {};

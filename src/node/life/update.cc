@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/life/lifecycle.h"
+#include "node/slice/protection.h"
 #include "os/clock.h"
 #include "wire/shm/shared_blocks.h"
 
@@ -163,6 +164,7 @@ Outcome<void> update_terms(NodeState& node, LiveSlice& slice, const TermsUpdate&
     if (const auto done = shrink(node, slice, terms.memory); !done) return done;
   const auto kept = node.books.post(*change);
   if (kept) slice.record = node.ledger().living().at(slice.id());
+  protect(node, slice);
   fill_control(node, slice);
   if (!kept) return kept;
   node.pages.write_state(slice);

@@ -110,6 +110,8 @@ void write_node(api::Exposition& out, const NodeFigures& node) {
   out.family(metric("carve_node_state"));
   for (const std::string_view state : Words<NodePhase>::words)
     out.sample({std::string(state)}, state == text(node.phase) ? "1" : "0");
+  out.family(metric("carve_node_enforcement"));
+  out.sample({std::string(text(node.memory_enforcement))}, "1");
   out.family(metric("carve_setting_pending"));
   for (const auto& [setting, pending] : node.pending) out.sample({setting}, pending ? "1" : "0");
   out.family(metric("carve_driver_samples_total"));

@@ -24,6 +24,7 @@ struct NodeFigures {
   uint64_t samples = 0;                 // Number of samples taken from the driver.
   uint64_t sample_took_ns = 0;          // Duration of the last sample.
   uint64_t longest_turn_ns = 0;         // Longest turn of the agent's loop.
+  EnforcementLevel memory_enforcement = enforced_by_guest;  // Of memory limits on this node.
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;  // The slices that the reader may see.
 };

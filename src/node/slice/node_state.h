@@ -12,6 +12,8 @@
 #include "node/agent/event_log.h"
 #include "node/compute/compute.h"
 #include "node/devices/kernel_log.h"
+#include "node/guard/slice_guard.h"
+#include "node/identity/cgroup.h"
 #include "node/identity/ended_processes.h"
 #include "node/inspect/inspector.h"
 #include "node/settings/kept_settings.h"
@@ -45,7 +47,9 @@ struct NodeState {
   Slices slices;
   std::unique_ptr<Inspector> inspector;  // Never null.
   SlotListeners slot_listeners = {};
-  Compute compute;  // Destroyed before the slices, whose pages the arbiters use.
+  std::unique_ptr<SliceGuard> guard;       // Never null.
+  std::optional<CgroupTree> cgroups = {};  // Where slices' cgroups are.
+  Compute compute;                         // Destroyed before the slices, whose pages the arbiters use.
 
   std::optional<KernelLog> kernel_log;
   std::string kernel_log_trouble;          // Why the kernel log cannot be read; empty if it can.

@@ -130,6 +130,7 @@ std::vector<ProcessView> processes_of(const LiveSlice& slice, const Inspector& i
 SliceView view_of(const LiveSlice& slice, const Inspector* inspector) {
   SliceView out{.record = slice.record,
                 .state = state_of(slice),
+                .memory = {enforced_by_guest, "", {}},
                 .command = slice.command,
                 .why = slice.why,
                 .entered = slice.entered,

@@ -44,6 +44,7 @@ inline constexpr LabelNames dcgm = {"gpu",        "UUID",      "device", "modelN
                                     "pci_bus_id", "namespace", "pod",    "container"};
 inline constexpr LabelNames build = {"version", "simulated"};
 inline constexpr LabelNames state = {"state"};
+inline constexpr LabelNames enforcement = {"memory"};
 inline constexpr LabelNames setting = {"setting"};
 inline constexpr LabelNames device_info = {"device", "uuid", "model", "policy"};
 inline constexpr LabelNames device_xid = {"device", "uuid", "xid"};
@@ -74,6 +75,8 @@ inline constexpr MetricFamily metric_families[] = {
      "The agent's version and its simulated devices, always 1."},
     {"carve_node_state", gauge, "", metric_labels::state, agent_writes,
      "1 for the state of the node, else 0: Starting, Running, Stopped (new slices are refused)."},
+    {"carve_node_enforcement", gauge, "", metric_labels::enforcement, agent_writes,
+     "What enforces memory limits on the node: library or kernel (guard.md); always 1."},
     {"carve_setting_pending", gauge, "", metric_labels::setting,
      agent_writes | kubelet_writes | coordinator_writes, "1 if a setting has not taken effect yet, else 0."},
     {"carve_driver_samples_total", counter, "", metric_labels::none, agent_writes,

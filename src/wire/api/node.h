@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enforcement.h"
 #include "core/slice.h"
 #include "wire/api/json.h"
 
@@ -52,6 +53,7 @@ struct Node {
   uint64_t spill_granted_bytes = 0;  // Granted to live slices.
   uint64_t spill_free_bytes = 0;
   std::map<std::string, std::string> labels;
+  Enforcement enforcement{enforced_by_guest, "", {}};  // Of memory limits; the reason names what is missing.
 };
 
 struct NodeChange {

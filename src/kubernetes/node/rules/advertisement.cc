@@ -66,7 +66,7 @@ kubernetes::NodeDevices devices_of(const api::AgentReport& agent, const LabelSet
                 .blocked_by = holders_named(agent.slices, agent.node.policy.blocked_by)};
   out.placement = desired.placement;
   out.best_effort = agent.node.admit_best_effort ? BestEffort::admit : BestEffort::refuse;
-  out.enforcement = text(enforced_by_guest);
+  out.enforcement = text(agent.node.enforcement.level);
   out.simulated = !agent.version.simulated.empty();
   return out;
 }

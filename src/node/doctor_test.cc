@@ -1,0 +1,56 @@
+#include "node/doctor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "node/agent/testing/agent_fake.h"
+
+namespace carve::node {
+namespace {
+
+// Returns the row of the kernel guard, with the memory level of the diagnosis.
+std::pair<api::Check, EnforcementLevel> guard_row(const GuardStatus& guard) {
+  AgentFake agent;
+  agent.has_node.guard = guard;
+  const api::Diagnosis out = diagnose(agent);
+  const auto row = std::ranges::find(out.checks, "kernel guard", &api::Check::name);
+  EXPECT_NE(row, out.checks.end());
+  return {*row, out.memory};
+}
+
+GuardStatus library(const char* reason, bool is_expected) {
+  return {.memory = {enforced_by_guest, reason, {}}, .hook = "", .is_expected = is_expected, .slices = 0};
+}
+
+TEST(doctor, shows_a_guard_in_force_with_its_slices) {
+  const auto [row, level] = guard_row({.memory = {EnforcementLevel::kernel, "", {}},
+                                       .hook = "by the security module bpf",
+                                       .is_expected = true,
+                                       .slices = 1});
+  EXPECT_EQ(row.status, CheckStatus::ok);
+  EXPECT_EQ(row.detail, "in force, attached by the security module bpf; it protects 1 slice");
+  EXPECT_EQ(row.fix, "");
+  EXPECT_EQ(level, EnforcementLevel::kernel);
+}
+
+TEST(doctor, shows_why_there_is_no_guard) {
+  const auto [row, level] = guard_row(library("the agent does not run as root", false));
+  EXPECT_EQ(row.status, CheckStatus::degraded);
+  EXPECT_EQ(
+      row.detail,
+      "the guest library enforces memory limits, and a hostile program can bypass it: the agent does not "
+      "run as root");
+  EXPECT_NE(row.fix, "");
+  EXPECT_EQ(level, EnforcementLevel::library);
+}
+
+TEST(doctor, a_guard_that_the_options_or_devices_rule_out_is_no_problem) {
+  const auto [row, level] = guard_row(library("simulated devices have no kernel driver", true));
+  EXPECT_EQ(row.status, CheckStatus::ok);
+  EXPECT_TRUE(row.detail.ends_with(": simulated devices have no kernel driver"));
+  EXPECT_EQ(level, EnforcementLevel::library);
+}
+
+}  // namespace
+}  // namespace carve::node
