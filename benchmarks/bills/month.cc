@@ -1,5 +1,5 @@
-// Measures the time (median of five) and the peak memory for a month's invoice by account, from a store with
-// 10 million usage records of one year. Filling the store takes minutes.
+// Measures the time (median of five) and the peak memory for a month's invoice by account, and the time for a
+// month's allocations with days, from a store with 10 million usage records of one year. Filling the store takes minutes.
 //   bench_bills [RECORDS]
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "controller/billing/allocation_report.h"
 #include "controller/billing/bill_report.h"
 
 namespace {
@@ -77,7 +78,7 @@ int main(int argc, char** argv) {
   std::string folder = "/var/tmp/carve-bills-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return 1;
   bool good = false;
-  std::vector<double> took;
+  std::vector<double> took, allocations_took;
   if (auto opened = UsageStore::open(folder + "/usage.db", 1); opened && fill(opened->store, count)) {
     const auto tariffs = bill::Tariffs::from(
         {{.currency = "EUR", .units = bill::shipped_units(), .price = {bill::millionths_per_one}}});
@@ -89,6 +90,11 @@ int main(int argc, char** argv) {
       took.push_back(seconds_since(begin));
       good = made && made->items.size() == 200;
       if (!made) fmt::print(stderr, "bench_bills: {}\n", made.error().message);
+      const auto next = std::chrono::steady_clock::now();
+      const auto held = make_allocations(
+          opened->store, *tariffs, {.window = {6 * month, 7 * month}, .by_day = true}, {year, "boot", year});
+      allocations_took.push_back(seconds_since(next));
+      good = good && held && held->items.size() == 200;
       if (good && i == 0) fmt::print(stderr, "{} records, {} lines in the month\n", count, made->total.lines);
     }
   }
@@ -98,5 +104,6 @@ int main(int argc, char** argv) {
   getrusage(RUSAGE_SELF, &usage);
   fmt::print("[");
   print("month", took, "s", 2, ",");
+  print("allocations", allocations_took, "s", 2, ",");
   print("memory", {static_cast<double>(usage.ru_maxrss) / 1024}, "MiB", 256, "]\n");
 }

@@ -292,3 +292,48 @@ it("creates a token, shows it once, and deletes it", async () => {
   );
   await context.close();
 });
+
+it("begins the charts with the history, and shows who held slices, who changed objects, and the cost by user", async () => {
+  stack.carve("slice", "create", "--name", "kept", "--memory", "2GiB", "--account", "history");
+  await until("a history of the slice", async () => {
+    const history = await get("/v1/history?object=slice/n1/kept&metric=quota_bytes").catch(() => null);
+    return history?.series?.[0]?.values.some((value: number | null) => value === 2 * 2 ** 30);
+  });
+  const { context, page, errors } = await signIn(browser, stack);
+  const read = page.waitForResponse((response) =>
+    response.url().includes("/v1/history?object=slice%2Fn1%2Fkept"),
+  );
+  await page.goto(`${stack.url}/slices/n1/kept`);
+  expect((await read).status()).toBe(200);
+  await page.getByRole("img", { name: "Memory over time" }).waitFor();
+  const week = page.waitForResponse(
+    (response) => response.url().includes("/v1/history") && response.status() === 200,
+  );
+  await page.getByLabel("Period").selectOption("week");
+  await week;
+  const ofDevice = page.waitForResponse((response) =>
+    response.url().includes("/v1/history?object=device%2Fn1%2F0"),
+  );
+  await page.goto(`${stack.url}/nodes/n1`);
+  expect((await ofDevice).status()).toBe(200);
+  await page.getByRole("img", { name: "Memory of the device over time" }).waitFor();
+
+  await page.goto(`${stack.url}/slices`);
+  await page.getByRole("row", { name: /^history/ }).waitFor();
+  const held = (await get("/v1/allocations?by=account")).items.find(
+    (i: { key: string }) => i.key === "history",
+  );
+  expect(held.held).toBe(1);
+  await page.goto(`${stack.url}/slices?by=user`);
+  await page.getByRole("row", { name: /^Select uid 0 root/ }).waitFor();
+  await page.goto(`${stack.url}/invoices?by=user`);
+  await page.getByRole("row", { name: /^root/ }).first().waitFor();
+  stack.carve("slice", "rm", "kept");
+  await until("the slice's end", async () => !(await stack.agentSlices()).some((s) => s.name === "kept"));
+
+  apply({ apiVersion: "carve.dev/v1", kind: "Queue", metadata: { name: "by" }, spec: { gpu: "mgpu" } });
+  await page.goto(`${stack.url}/events?kind=Queue`);
+  await page.getByRole("row", { name: /queue\/by.*Created.*root/ }).waitFor();
+  expect(errors).toEqual([]);
+  await context.close();
+});

@@ -27,19 +27,21 @@ export const editableText = (object: Editable) =>
 
 const max_attempts = 5;
 
-// Sends a PUT or PATCH for the object as it was when the user began to edit it (`loaded`).
+// Sends a change of the object as it was when the user began to edit it (`loaded`). A POST changes the object at
+// another path.
 export async function saveObject<T extends Editable>(
-  method: "PUT" | "PATCH",
+  method: "PUT" | "PATCH" | "POST",
   target: string,
   loaded: T,
   body: unknown,
   query: Record<string, string | boolean> = {},
+  changedAt = target,
 ): Promise<{ value: T; warnings: string[] }> {
   for (let attempt = 0; ; attempt++) {
     const current = await call<T>("GET", target);
     if (editableText(current.value) !== editableText(loaded)) throw new Conflict(current.value);
     try {
-      return await call<T>(method, target, { body, ifMatch: current.etag, query });
+      return await call<T>(method, changedAt, { body, ifMatch: current.etag, query });
     } catch (error) {
       if (!(error instanceof ApiError && error.problem.status === 412) || attempt >= max_attempts)
         throw error;

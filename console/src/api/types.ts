@@ -34,6 +34,14 @@ type SlicePart = Absent<Doc<"Slice">["parts"][number], "compute">;
 export type Slice = Replace<Absent<Doc<"Slice">, "holder">, { parts: SlicePart[] }>;
 export type Device = Absent<Doc<"DeviceList">["devices"][number], "compute" | "arbitration" | "readings">;
 export type Bill = Doc<"Bill">;
+export type MetricHistory = Replace<
+  Doc<"MetricHistory">,
+  { series: Replace<Doc<"MetricHistory">["series"][number], { values: (number | null)[] }>[] }
+>;
+export type Allocations = Replace<
+  Doc<"Allocations">,
+  { days: Absent<Doc<"Allocations">["days"][number], "usable_device_hours">[] }
+>;
 export type InvoiceLine = Bill["lines"][number];
 export type Slicing = Doc<"Slicing">;
 export type Applied = Doc<"AppliedList">["items"][number];

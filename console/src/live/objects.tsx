@@ -3,16 +3,7 @@
 import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
 import { get, path } from "../api/client";
-import {
-  type Device,
-  type Job,
-  type Kind,
-  type Node,
-  type Objects,
-  path_of,
-  type RayCluster,
-  type Slice,
-} from "../api/types";
+import type { Device, Job, Kind, Node, Objects, RayCluster, Slice } from "../api/types";
 import { type ConnectionState, noObjects, type ObjectMaps, startWatch } from "./watch";
 
 interface Live {
@@ -80,53 +71,11 @@ export function useObject<K extends Kind>(
 }
 
 const poll_ms = 2000; // The controller polls its agents at this interval, too.
-const max_quickly_polled_nodes = 200;
-const max_polled_jobs = 500; // The longest page of the API.
 
-// The watch streams nodes without their agents' state (status.agent), so the list is polled for it.
-export function useNodes(): Node[] {
-  const nodes = useObjects("Node");
-  const list = useQuery({
-    queryKey: ["node", "agents"],
-    queryFn: ({ signal }) => get<{ items: Node[] }>("/v1/nodes", {}, signal),
-    refetchInterval: nodes.length <= max_quickly_polled_nodes ? poll_ms : 30_000,
-    select: (answer) => Object.fromEntries(answer.items.map((n) => [n.metadata.name, n.status.agent])),
-  });
-  return useMemo(
-    () =>
-      nodes.map((n) => ({
-        ...n,
-        status: { ...n.status, agent: list.data?.[n.metadata.name] ?? n.status.agent },
-      })),
-    [nodes, list.data],
-  );
-}
+export const useNodes = (): Node[] => useObjects("Node");
 export const useNode = (name: string): Node | undefined => useNodes().find((n) => n.metadata.name === name);
-// The watch streams waiting jobs and Ray clusters without their position and reason, so their list is polled
-// while one waits.
-function useWaiting<K extends "Job" | "RayCluster">(kind: K): Objects[K][] {
-  const objects = useObjects(kind);
-  const list = useQuery({
-    queryKey: ["waiting", kind],
-    queryFn: ({ signal }) =>
-      get<{ items: Job[] }>(`/v1/${path_of[kind]}`, { limit: max_polled_jobs }, signal),
-    refetchInterval: poll_ms,
-    enabled: objects.some((o) => o.status.phase === "Queued"),
-    select: (answer) => new Map(answer.items.map((o) => [o.metadata.uid, o.status])),
-  });
-  return useMemo(
-    () =>
-      objects.map((object) => {
-        const status = object.status.phase === "Queued" ? list.data?.get(object.metadata.uid) : undefined;
-        return status
-          ? { ...object, status: { ...object.status, position: status.position, reason: status.reason } }
-          : object;
-      }),
-    [objects, list.data],
-  );
-}
-export const useJobs = (): Job[] => useWaiting("Job");
-export const useRayClusters = (): RayCluster[] => useWaiting("RayCluster");
+export const useJobs = (): Job[] => useObjects("Job");
+export const useRayClusters = (): RayCluster[] => useObjects("RayCluster");
 
 export const isReachable = (node: Node) => node.status.agent?.reachability !== "unreachable";
 
@@ -140,6 +89,7 @@ interface NodeLists<T> {
   items: T[];
   problems: NodeProblem[]; // The nodes that did not answer.
   isLoading: boolean;
+  updatedAt: number; // The last answer of any node, in ms since 1970.
 }
 
 // Polls a list of each node; `nodes` limits the nodes. An element whose values have not changed stays the same
@@ -152,11 +102,17 @@ function useNodeLists<T>(
   const names = all.map((n) => n.metadata.name).filter((name) => !nodes || nodes.includes(name));
   const combine = useCallback(
     (
-      results: { data?: (T & { node: string })[] | undefined; error: Error | null; isPending: boolean }[],
+      results: {
+        data?: (T & { node: string })[] | undefined;
+        error: Error | null;
+        isPending: boolean;
+        dataUpdatedAt: number;
+      }[],
     ) => ({
       items: results.flatMap((r) => r.data ?? []),
       problems: results.flatMap((r) => (r.error ? [{ node: "", message: r.error.message }] : [])),
       isLoading: results.some((r) => r.isPending),
+      updatedAt: Math.max(0, ...results.map((r) => r.dataUpdatedAt)),
     }),
     [],
   );

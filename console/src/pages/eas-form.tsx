@@ -1,7 +1,7 @@
 import { type FormEvent, useMemo, useState } from "react";
 import { useLocation, useParams } from "wouter";
-import { ApiError, call, path, postDocument } from "../api/client";
-import { type Editable, editableText } from "../api/edit";
+import { ApiError, path, postDocument } from "../api/client";
+import { Conflict, type Editable, saveObject } from "../api/edit";
 import { useRights } from "../api/session";
 import type { Applied, Node, Pool, Service, Slicing } from "../api/types";
 import {
@@ -347,11 +347,14 @@ function Form({ service }: { service?: Service }) {
     setBusy(true);
     try {
       if (opened) {
-        const current = (await call<Service>("GET", targetOf(opened))).value;
-        if (editableText(current) !== editableText(opened)) return setConflict(current);
-        await call("POST", path`/v1/services/${opened.metadata.name}/modify`, {
-          body: { changes: [], document: text },
-        });
+        await saveObject(
+          "POST",
+          targetOf(opened),
+          opened,
+          { changes: [], document: text },
+          {},
+          path`/v1/services/${opened.metadata.name}/modify`,
+        );
         show("ok", t("{name} changed", { name: form.name }));
         navigate(`/services/${encodeURIComponent(opened.metadata.name)}`);
       } else {
@@ -363,7 +366,8 @@ function Form({ service }: { service?: Service }) {
         navigate(`/services/${encodeURIComponent(applied.items[0]!.name)}`);
       }
     } catch (problem) {
-      setError(problem);
+      if (problem instanceof Conflict) setConflict(problem.current as Service);
+      else setError(problem);
     } finally {
       setBusy(false);
     }

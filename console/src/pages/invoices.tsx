@@ -79,13 +79,15 @@ function SumTable({
           : t(
               by === "account"
                 ? "Account"
-                : by === "queue"
-                  ? "Queue"
-                  : by === "job"
-                    ? "Job"
-                    : by === "service"
-                      ? "Service"
-                      : "Device",
+                : by === "user"
+                  ? "User"
+                  : by === "queue"
+                    ? "Queue"
+                    : by === "job"
+                      ? "Job"
+                      : by === "service"
+                        ? "Service"
+                        : "Device",
             ),
         cell: (s) => <SumKey sum={s} by={by} select={select} />,
         sortBy: (s) => s.key,
@@ -355,6 +357,7 @@ export function InvoicesPage() {
             onChange={(value) => set({ by: value === "label:" ? `label:${label}` : value })}
             options={[
               { value: "account", label: t("Account") },
+              { value: "user", label: t("User") },
               { value: "queue", label: t("Queue") },
               { value: "job", label: t("Job") },
               { value: "service", label: t("Service") },

@@ -10,6 +10,7 @@ import { Age, Banner, Code, Empty, ErrorPanel, Facts, Loading, Page, Panel, Stat
 import { bytes, clock } from "../ui/format";
 import { type Column, DataTable } from "../ui/table";
 import { GrantedCell, ObjectLink, ShareCell, SliceLink } from "./amounts";
+import { DeviceCharts } from "./history-charts";
 import { NodeActions } from "./node-actions";
 import { LabelsPanel, SettingsPanel } from "./node-settings";
 import { NotFound } from "./not-found";
@@ -144,7 +145,7 @@ export function NodesPage() {
 
 function DevicesPanel({ node }: { node: Node }) {
   const t = useT();
-  const { devices, problems } = useDevices([node.metadata.name]);
+  const { devices, problems, updatedAt } = useDevices([node.metadata.name]);
   const columns = useMemo<Column<NodeDevice>[]>(
     () => [
       { key: "index", header: "#", cell: (d) => d.index, sortBy: (d) => d.index },
@@ -231,18 +232,21 @@ function DevicesPanel({ node }: { node: Node }) {
     [t],
   );
   return (
-    <Panel title={t("Devices")} flush>
-      {problems.map((p) => (
-        <ErrorPanel key={p.message} error={new Error(p.message)} />
-      ))}
-      <DataTable
-        label={t("Devices")}
-        columns={columns}
-        rows={devices}
-        rowKey={(d) => d.uuid}
-        empty={<Empty title={t("No devices")}>{t("The agent reports no device.")}</Empty>}
-      />
-    </Panel>
+    <>
+      <Panel title={t("Devices")} flush>
+        {problems.map((p) => (
+          <ErrorPanel key={p.message} error={new Error(p.message)} />
+        ))}
+        <DataTable
+          label={t("Devices")}
+          columns={columns}
+          rows={devices}
+          rowKey={(d) => d.uuid}
+          empty={<Empty title={t("No devices")}>{t("The agent reports no device.")}</Empty>}
+        />
+      </Panel>
+      <DeviceCharts devices={devices} updatedAt={updatedAt} />
+    </>
   );
 }
 

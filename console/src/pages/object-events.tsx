@@ -60,6 +60,13 @@ export function useEventColumns(hasObject: boolean): Column<ObjectEvent>[] {
         cell: (e) => <div className="cell-message">{e.message}</div>,
         text: (e) => e.message,
       },
+      {
+        key: "caller",
+        header: t("By"),
+        cell: (e) => e.caller || "-",
+        sortBy: (e) => e.caller,
+        text: (e) => e.caller,
+      },
       { key: "count", header: t("Count"), numeric: true, cell: (e) => e.count, sortBy: (e) => e.count },
     ],
     [t, hasObject],

@@ -15,7 +15,6 @@ import { WhatFits } from "./what-fits";
 
 // Above this number the map shows groups of devices by node pool and model.
 const max_mapped_devices = 256;
-const max_slices_per_device = 16; // core::max_isolated_slices, the default limit.
 
 interface Group {
   pool: string;
@@ -36,7 +35,7 @@ function devicesOf(nodes: Node[]): (MapDevice & { pool: string })[] {
         freeBytes: d.freeBytes,
         freeShareBp: d.freeShareBp,
         slices: d.slices,
-        maxSlices: max_slices_per_device,
+        maxSlices: d.maxSlices,
         exclusiveTo: d.exclusiveTo,
         problem:
           node.status.agent?.reachability === "unreachable"

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import type { Job } from "../api/types";
 import { fill } from "../i18n";
-import type { NodeDevice, NodeSlice } from "../live/objects";
+import type { NodeSlice } from "../live/objects";
 import { messagesFor } from "../ui/fields";
 import { pageOf, sharesText, workloadOf } from "./amounts";
 import { addMonths, windowOf } from "./invoices";
 import { inOrder } from "./queues";
-import { refusals } from "./resize";
 import { groupSlices } from "./slices";
+import { grantedPercent, mostIdle, periodOf } from "./usage";
 
 const gib = 2 ** 30;
 function slice(change: Partial<NodeSlice> = {}, part: Partial<NodeSlice["parts"][number]> = {}): NodeSlice {
@@ -23,24 +23,6 @@ function slice(change: Partial<NodeSlice> = {}, part: Partial<NodeSlice["parts"]
     ...change,
   } as unknown as NodeSlice;
 }
-const device = {
-  uuid: "GPU-1",
-  index: 0,
-  free_bytes: 2 * gib,
-  share_granted_bp: 9000,
-} as unknown as NodeDevice;
-
-it("finds out what a resize would be refused for", () => {
-  expect(refusals(slice(), { memory_bytes: 6 * gib, share_bp: 3000 }, [device])).toEqual([]);
-  expect(refusals(slice(), { memory_bytes: 7 * gib }, [device])).toEqual([
-    "device 0: 3 GiB more needed, 2 GiB free",
-  ]);
-  expect(refusals(slice(), { memory_bytes: gib / 2 }, [device])).toEqual(["device 0: 1 GiB are in use"]);
-  expect(refusals(slice(), { share_bp: 4000 }, [device])).toEqual([
-    "device 0: 20% more of its compute needed, 10% free",
-  ]);
-});
-
 it("groups slices with sums and the earliest time", () => {
   const slices = [
     slice(),
@@ -111,4 +93,27 @@ it("shows an error at its field without the path", () => {
 
 it("fills values into texts", () => {
   expect(fill("{n} of {all}, {x}", { n: 1, all: 2 })).toBe("1 of 2, {x}");
+});
+
+it("shows the ten groups with the most idle hours, and the granted part of the devices", () => {
+  const items = Array.from({ length: 12 }, (_, i) => ({
+    key: `a${i}`,
+    idle_gpu_hours: `${i}.5`,
+    gpu_hours: "1",
+  }));
+  const top = mostIdle(items as unknown as Parameters<typeof mostIdle>[0]);
+  expect(top.length).toBe(10);
+  expect(top[0]?.key).toBe("a11");
+  const day = (granted: string, usable?: string) => ({
+    from: "",
+    to: "",
+    granted_device_hours: granted,
+    ...(usable && { usable_device_hours: usable }),
+  });
+  expect(grantedPercent([day("9"), day("3", "8"), day("1", "8")])).toBe(25);
+  expect(grantedPercent([day("9")])).toBeNull();
+  expect(periodOf(1, Date.parse("2026-11-02T00:00:00.500Z"))).toEqual({
+    from: "2026-11-01T00:00:00Z",
+    to: "2026-11-02T00:00:01Z",
+  });
 });

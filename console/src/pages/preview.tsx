@@ -41,7 +41,7 @@ export type Preview = ReturnType<typeof usePreview>;
 
 function Placement({ items }: { items: Applied[] }) {
   const t = useT();
-  const places = items.flatMap((item) => item.placement);
+  const places = items.flatMap((item) => item.placement.map((place) => ({ ...place, kind: item.kind })));
   if (places.length === 0) return <p className="muted">{t("Nothing new needs a place on a device.")}</p>;
   const fits = places.filter((p) => p.node).length;
   return (
@@ -56,7 +56,11 @@ function Placement({ items }: { items: Applied[] }) {
       <ul className="fits">
         {places.slice(0, 16).map((place) => (
           <li key={place.replica}>
-            <span>{t("replica {n}", { n: place.replica })}</span>
+            <span>
+              {place.kind === "Job" || place.kind === "RayCluster"
+                ? t("slice {n}", { n: place.replica })
+                : t("replica {n}", { n: place.replica })}
+            </span>
             <span>
               {place.node
                 ? `${place.node}, ${t("device {n}", { n: place.devices.join(", ") })}, ${[...new Set(place.memory_bytes.map(bytes))].join(", ")}`

@@ -1,9 +1,9 @@
-// Change of the memory and share of slices. The preview compares the new amounts with what the devices have
-// free; the agent decides when the change is sent.
-import { useState } from "react";
+// Change of the memory and share of slices. The preview is a dry run by each slice's agent.
+import { useQueries } from "@tanstack/react-query";
+import { useDeferredValue, useState } from "react";
 import { call, path } from "../api/client";
 import { useT } from "../i18n";
-import { type NodeDevice, type NodeSlice, useDevices } from "../live/objects";
+import type { NodeSlice } from "../live/objects";
 import { Banner, Button, Status } from "../ui/basics";
 import { Dialog, messageOf } from "../ui/dialog";
 import { SelectField, TextField } from "../ui/fields";
@@ -16,30 +16,28 @@ export interface Change {
   policy?: string;
 }
 
-// Returns why the change would be refused, for each part of the slice.
-export function refusals(slice: NodeSlice, change: Change, devices: NodeDevice[]): string[] {
-  const out: string[] = [];
-  if (
-    new Set(slice.parts.map((p) => `${p.quota_bytes} ${p.share_bp}`)).size > 1 &&
-    (change.memory_bytes !== undefined || change.share_bp !== undefined)
-  )
-    out.push("its parts differ, so its memory and share cannot be changed");
-  for (const part of slice.parts) {
-    const device = devices.find((d) => d.uuid === part.uuid);
-    if (!device) continue;
-    const moreMemory = (change.memory_bytes ?? part.quota_bytes) - part.quota_bytes;
-    if (moreMemory > device.free_bytes)
-      out.push(`device ${part.index}: ${bytes(moreMemory)} more needed, ${bytes(device.free_bytes)} free`);
-    if (change.memory_bytes !== undefined && change.memory_bytes < part.charged_bytes)
-      out.push(`device ${part.index}: ${bytes(part.charged_bytes)} are in use`);
-    const moreShare = (change.share_bp ?? part.share_bp) - part.share_bp;
-    const freeShare = 10000 - device.share_granted_bp;
-    if (moreShare > freeShare)
-      out.push(
-        `device ${part.index}: ${share(moreShare)} more of its compute needed, ${share(Math.max(freeShare, 0))} free`,
-      );
-  }
-  return out;
+const max_previews = 64; // Further slices are checked when the change is sent.
+const preview_poll_ms = 3000;
+
+// Asks the agents whether they would accept the changes. The answers have the order of the slices: an empty text, the
+// reason of a refusal, or undefined while there is no answer.
+function usePreviews(slices: NodeSlice[], changes: Change[]): (string | undefined)[] {
+  return useQueries({
+    queries: slices.map((slice, i) => ({
+      queryKey: ["resize", slice.node, slice.name, changes[i]],
+      queryFn: () =>
+        call("PATCH", path`/v1/nodes/${slice.node}/slices/${slice.name}`, {
+          body: changes[i],
+          query: { dryRun: true },
+        }).then(
+          () => "",
+          (error: unknown) => messageOf(error),
+        ),
+      enabled: i < max_previews && Object.keys(changes[i] ?? {}).length > 0,
+      refetchInterval: preview_poll_ms,
+    })),
+    combine: (answers) => answers.map((answer) => answer.data),
+  });
 }
 
 export function ResizeDialog({ slices, onClose }: { slices: NodeSlice[]; onClose: () => void }) {
@@ -50,7 +48,6 @@ export function ResizeDialog({ slices, onClose }: { slices: NodeSlice[]; onClose
   const [policy, setPolicy] = useState("");
   const [results, setResults] = useState<Record<string, string> | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const { devices } = useDevices([...new Set(slices.map((s) => s.node))]);
   const memoryBytes = memory.trim() ? parseBytes(memory) : undefined;
   const shareBp = compute.trim() ? parseShare(compute) : undefined;
   const isInvalid = memoryBytes === null || shareBp === null;
@@ -64,6 +61,7 @@ export function ResizeDialog({ slices, onClose }: { slices: NodeSlice[]; onClose
     ...(policy && policy !== slice.policy ? { policy } : {}),
   });
   const changed = slices.filter((slice) => Object.keys(changeOf(slice)).length > 0);
+  const previews = usePreviews(slices, useDeferredValue(slices.map(changeOf)));
   const managed = slices.filter((slice) => ["service", "application"].includes(workloadOf(slice).kind));
   const send = async () => {
     setBusy(true);
@@ -134,9 +132,9 @@ export function ResizeDialog({ slices, onClose }: { slices: NodeSlice[]; onClose
             </tr>
           </thead>
           <tbody>
-            {slices.map((slice) => {
+            {slices.map((slice, i) => {
               const change = changeOf(slice);
-              const reasons = refusals(slice, change, devices);
+              const refusal = previews[i];
               const result = results?.[slice.name];
               return (
                 <tr key={slice.node + slice.name}>
@@ -149,16 +147,14 @@ export function ResizeDialog({ slices, onClose }: { slices: NodeSlice[]; onClose
                       </Status>
                     ) : Object.keys(change).length === 0 ? (
                       <span className="muted">{t("unchanged")}</span>
-                    ) : reasons.length ? (
+                    ) : refusal === undefined ? (
+                      <span className="muted">{t("being checked")}</span>
+                    ) : refusal ? (
                       <div>
                         <Status state="refused" tone="bad">
                           {t("would be refused")}
                         </Status>
-                        {reasons.map((reason) => (
-                          <div className="help" key={reason}>
-                            {reason}
-                          </div>
-                        ))}
+                        <div className="help">{refusal}</div>
                       </div>
                     ) : (
                       <Status state="fits" tone="ok">

@@ -1,6 +1,6 @@
 // One slice: memory and compute over time, parts, processes, neighbours, terms, events and its invoice lines.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { useState } from "react";
 import { useLocation, useParams } from "wouter";
 import { call, get, path } from "../api/client";
 import { useRights } from "../api/session";
@@ -10,140 +10,9 @@ import { type NodeSlice, useSlice, useSlices } from "../live/objects";
 import { Banner, Button, Empty, ErrorPanel, Facts, Labels, Loading, Page, Panel, Status } from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { amount, bytes, clock, percent, share, span } from "../ui/format";
-import {
-  achievedOf,
-  chargedOf,
-  MemoryCell,
-  quotaOf,
-  SliceLink,
-  shareOf,
-  sharesText,
-  WorkloadLink,
-} from "./amounts";
+import { achievedOf, MemoryCell, SliceLink, sharesText, WorkloadLink } from "./amounts";
+import { SliceCharts } from "./history-charts";
 import { ResizeDialog } from "./resize";
-
-const Chart = lazy(() => import("../ui/chart"));
-const memory_steps = Array.from({ length: 20 }, (_, i) => 2 ** (22 + i)); // 4 MiB to 2 TiB
-const max_samples = 1800; // An hour of polls.
-
-interface Sample {
-  time: number; // Seconds
-  charged: number;
-  quota: number;
-  achieved: number; // Basis points, over the last second
-  granted: number;
-  contended: number; // Part of the time since the last sample, in basis points
-  throttled: number;
-}
-
-// Waiting and throttled time between two answers, as basis points of the time between them.
-function rate(after: number, before: number, elapsed_ns: number): number {
-  return elapsed_ns > 0 ? Math.min(10000, Math.max(0, ((after - before) / elapsed_ns) * 10000)) : 0;
-}
-
-const total = (slice: Slice, of: (part: Slice["parts"][number]) => number) =>
-  slice.parts.reduce((sum, part) => sum + of(part), 0);
-
-// The samples since the page was opened.
-function useSamples(slice: Slice | undefined, updatedAt: number): Sample[] {
-  const [samples, setSamples] = useState<{ list: Sample[]; last: Slice | null; at: number }>({
-    list: [],
-    last: null,
-    at: 0,
-  });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each answer is one sample
-  useEffect(() => {
-    if (!slice || updatedAt === 0) return;
-    setSamples((old) => {
-      const elapsed = (updatedAt - old.at) * 1e6;
-      const before = old.last;
-      const sample: Sample = {
-        time: updatedAt / 1000,
-        charged: chargedOf(slice),
-        quota: quotaOf(slice),
-        achieved: total(slice, (p) => p.compute?.achieved_1s_bp ?? 0),
-        granted: shareOf(slice),
-        contended: before
-          ? rate(
-              total(slice, (p) => p.compute?.waiting_ns ?? 0),
-              total(before, (p) => p.compute?.waiting_ns ?? 0),
-              elapsed,
-            )
-          : 0,
-        throttled: before
-          ? rate(
-              total(slice, (p) => p.compute?.throttled_ns ?? 0),
-              total(before, (p) => p.compute?.throttled_ns ?? 0),
-              elapsed,
-            )
-          : 0,
-      };
-      return { list: [...old.list, sample].slice(-max_samples), last: slice, at: updatedAt };
-    });
-  }, [updatedAt]);
-  return samples.list;
-}
-
-function Charts({ slice, updatedAt }: { slice: Slice; updatedAt: number }) {
-  const t = useT();
-  const samples = useSamples(slice, updatedAt);
-  const memorySeries = useMemo(
-    () => [
-      { label: t("used"), colour: "--s1" },
-      { label: t("quota"), colour: "--bad", isThreshold: true },
-    ],
-    [t],
-  );
-  const computeSeries = useMemo(
-    () => [
-      { label: t("used"), colour: "--s1" },
-      { label: t("share"), colour: "--bad", isThreshold: true },
-      { label: t("contended"), colour: "--s3" },
-      { label: t("throttled"), colour: "--s4" },
-    ],
-    [t],
-  );
-  const times = samples.map((s) => s.time);
-  const memory = useMemo(
-    () => [times, samples.map((s) => s.charged), samples.map((s) => s.quota)],
-    [samples, times],
-  );
-  const compute = useMemo(
-    () => [
-      times,
-      samples.map((s) => s.achieved),
-      samples.map((s) => (s.granted === 0 ? null : s.granted)),
-      samples.map((s) => s.contended),
-      samples.map((s) => s.throttled),
-    ],
-    [samples, times],
-  );
-  return (
-    <div className="columns">
-      <Panel title={t("Memory")}>
-        <Suspense fallback={<div className="chart" />}>
-          <Chart
-            label={t("Memory over time")}
-            steps={memory_steps}
-            series={memorySeries}
-            data={memory}
-            format={(v) => (v % 2 ** 20 === 0 ? bytes(v) : `${(v / 2 ** 30).toFixed(1)} GiB`)}
-          />
-        </Suspense>
-      </Panel>
-      <Panel title={t("Compute")}>
-        <Suspense fallback={<div className="chart" />}>
-          <Chart
-            label={t("Compute over time")}
-            series={computeSeries}
-            data={compute}
-            format={(v) => `${(v / 100).toFixed(0)}%`}
-          />
-        </Suspense>
-      </Panel>
-    </div>
-  );
-}
 
 function PartsTable({ slice }: { slice: Slice }) {
   const t = useT();
@@ -441,10 +310,7 @@ export function SlicePage() {
       {slice.xids.length > 0 && (
         <Banner tone="bad">{slice.xids.map((xid) => `Xid ${xid.code}: ${xid.count}`).join(", ")}</Banner>
       )}
-      <Charts slice={slice} updatedAt={dataUpdatedAt} />
-      <p className="help">
-        {t("The charts begin when the page is opened: this controller keeps no history of measurements.")}
-      </p>
+      <SliceCharts slice={slice} node={node} updatedAt={dataUpdatedAt} />
       <PartsTable slice={slice} />
       <div className="columns">
         <Panel title={t("Properties")}>

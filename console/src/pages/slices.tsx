@@ -5,13 +5,13 @@ import { type ReactNode, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
 import { call, get, path } from "../api/client";
 import { useRights } from "../api/session";
-import type { Bill, Slice } from "../api/types";
+import type { Bill } from "../api/types";
 import { useT } from "../i18n";
-import { isReachable, type NodeSlice, useNodes, useSlices } from "../live/objects";
+import { type NodeSlice, useSlices } from "../live/objects";
 import { Age, Button, Code, Empty, ErrorPanel, Loading, Page, Panel, Status } from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { SelectField } from "../ui/fields";
-import { age, amount, bytes, percent, share } from "../ui/format";
+import { amount, bytes, percent, share } from "../ui/format";
 import { type Column, DataTable } from "../ui/table";
 import {
   achievedOf,
@@ -27,6 +27,7 @@ import {
   workloadText,
 } from "./amounts";
 import { ResizeDialog } from "./resize";
+import { UsagePanel } from "./usage";
 
 const keyOf = (slice: NodeSlice) => `${slice.node}/${slice.name}`;
 
@@ -160,9 +161,10 @@ export function groupSlices(slices: NodeSlice[], by: string): UsageGroup[] {
   return [...groups.values()].sort((a, b) => b.quota - a.quota);
 }
 
-// The key of the group in the sums of the invoice: "service default/demo".
+// The key of the group in the sums of the invoice: "service default/demo", or the uid of a user.
 function billKeyOf(group: UsageGroup, by: string): string {
   const slice = group.slices[0]!;
+  if (by === "user") return String(slice.owner_uid);
   const { kind, name } = workloadOf(slice);
   if (by !== "service" || !kind) return group.key;
   return `${kind} ${slice.labels["carve.dev/namespace"] ?? "default"}/${name}`;
@@ -182,15 +184,16 @@ function GroupTable({
   change: (selected: ReadonlySet<string>) => void;
 }) {
   const t = useT();
-  // The invoice has no sums by user.
-  const billBy = by === "user" ? "" : by;
   const bill = useQuery({
-    queryKey: ["bill", "month", billBy],
-    queryFn: () => get<Bill>("/v1/bills", { by: billBy }),
-    enabled: billBy !== "",
+    queryKey: ["bill", "month", by],
+    queryFn: () => get<Bill>("/v1/bills", { by }),
     refetchInterval: 15_000,
   });
-  const costs = useMemo(() => new Map((bill.data?.items ?? []).map((item) => [item.key, item])), [bill.data]);
+  const costs = useMemo(
+    () =>
+      new Map((bill.data?.items ?? []).map((item) => [by === "user" ? String(item.uid) : item.key, item])),
+    [bill.data, by],
+  );
   const currency = bill.data?.currency ?? "";
   const columns = useMemo<Column<UsageGroup>[]>(() => {
     const costOf = (g: UsageGroup) => costs.get(billKeyOf(g, by));
@@ -205,9 +208,10 @@ function GroupTable({
               : by === "service"
                 ? t("Service or job")
                 : by.slice(6),
-        cell: (g) => g.key || "-",
+        // The invoice has the names of users.
+        cell: (g) => (by === "user" ? costOf(g)?.key : undefined) ?? (g.key || "-"),
         sortBy: (g) => g.key,
-        text: (g) => g.key,
+        text: (g) => (by === "user" ? `${g.key} ${costOf(g)?.key ?? ""}` : g.key),
       },
       {
         key: "slices",
@@ -283,72 +287,6 @@ function GroupTable({
       toolbar={toolbar}
       empty={null}
     />
-  );
-}
-
-function median(values: number[]): number {
-  const ordered = [...values].sort((a, b) => a - b);
-  return ordered.length === 0 ? 0 : ordered[Math.floor(ordered.length / 2)]!;
-}
-
-function Turnover() {
-  const t = useT();
-  const [days, setDays] = useState("1");
-  const nodes = useNodes();
-  const names = nodes.map((n) => n.metadata.name).join("\n");
-  const all = useQuery({
-    queryKey: ["turnover", names],
-    queryFn: async () =>
-      (
-        await Promise.all(
-          nodes
-            .filter(isReachable)
-            .map((n) => get<{ slices: Slice[] }>(path`/v1/nodes/${n.metadata.name}/slices`, { all: true })),
-        )
-      ).flatMap((list) => list.slices),
-    refetchInterval: 30_000,
-  });
-  const from = (Date.now() - Number(days) * 86_400_000) * 1e6;
-  const ended = (all.data ?? []).filter((s) => s.ended_ns > from);
-  const began = (all.data ?? []).filter((s) => s.created_ns > from);
-  const stays = ended.map((s) => s.ended_ns - s.created_ns);
-  return (
-    <Panel
-      title={t("Came and went")}
-      actions={
-        <SelectField
-          label={t("Period")}
-          hidesLabel
-          value={days}
-          onChange={setDays}
-          options={[
-            { value: "1", label: t("last day") },
-            { value: "30", label: t("last 30 days") },
-          ]}
-        />
-      }
-    >
-      {all.isPending ? (
-        <Loading />
-      ) : all.error ? (
-        <ErrorPanel error={all.error} />
-      ) : (
-        <div className="figures">
-          {[
-            [t("slices granted"), String(began.length)],
-            [t("slices ended"), String(ended.length)],
-            [t("median stay of ended slices"), stays.length ? age(median(stays)) : "-"],
-            [t("longest stay of ended slices"), stays.length ? age(Math.max(...stays)) : "-"],
-          ].map(([name, value]) => (
-            <div className="figure" key={name}>
-              <strong>{value}</strong>
-              <span>{name}</span>
-            </div>
-          ))}
-        </div>
-      )}
-      <p className="help">{t("From the slices that the agents still list.")}</p>
-    </Panel>
   );
 }
 
@@ -443,7 +381,7 @@ export function SlicesPage() {
           />
         )}
       </Panel>
-      <Turnover />
+      <UsagePanel />
       {open === "stop" && (
         <ConfirmDialog
           title={t("Stop {n} slices?", { n: chosen.length })}

@@ -25,10 +25,11 @@ constexpr const char* history_script =
     "CREATE TABLE hours (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;";
 
 constexpr int series_bits = 32;
-// SQLite writes the log back at 1,000 pages, but a transaction may be longer. This much of the limit remains
-// for the log.
-constexpr uint64_t log_bytes = uint64_t{8} << 20;
 constexpr uint64_t page_bytes = 4096;
+
+// Returns the part of the limit that remains for the write-ahead log, which is emptied after each minute. With
+// `max_live_series` series, the rows of an hour take 12 MiB.
+constexpr uint64_t log_bytes(uint64_t max_bytes) { return max_bytes / 4; }
 
 int64_t hours_id(int64_t hour_ns, uint64_t series) {
   return (hour_ns / history_hour_ns) << series_bits | static_cast<int64_t>(series);
@@ -105,7 +106,7 @@ HistoryEntry entry_of(uint64_t id, const SeriesMinute& minute, bool is_fine) {
 
 Outcome<HistoryStore::Opened> HistoryStore::open(const std::string& path, int64_t now_ns,
                                                  uint64_t max_bytes) {
-  invariant(max_bytes > 2 * log_bytes);
+  invariant(max_bytes > page_bytes * 100);
   auto opened = sqlite::Database::open(path,
                                        {.name = "history database",
                                         .option = "--state",
@@ -115,8 +116,9 @@ Outcome<HistoryStore::Opened> HistoryStore::open(const std::string& path, int64_
                                        now_ns / history_second_ns);
   if (!opened) return tl::unexpected(opened.error());
   sqlite::Database& database = opened->database;
-  database.limit_pages(static_cast<int64_t>((max_bytes - log_bytes) / page_bytes));
-  database.execute("PRAGMA journal_size_limit = 4194304");
+  database.limit_pages(static_cast<int64_t>((max_bytes - log_bytes(max_bytes)) / page_bytes));
+  // Pages that are written to the log before the end of a transaction may be written twice.
+  database.execute("PRAGMA cache_spill = OFF");
   const auto cleared = database.transact([&](sqlite3* db) {
     if (const int code = run(db, "DELETE FROM minutes WHERE minute * 60000000000 > ?", {now_ns})) return code;
     return run(db, "DELETE FROM hours WHERE id > ?", {hours_id(now_ns, UINT32_MAX)});
@@ -151,7 +153,10 @@ Outcome<void> HistoryStore::write(const HistoryMinute& minute) {
     if (const int code = insert_minute(minute, ids)) return code;
     return end_series(minute);
   });
-  if (!done) live_ = before;
+  if (!done)
+    live_ = before;
+  else
+    database_.execute("PRAGMA wal_checkpoint(TRUNCATE)");
   return done;
 }
 
@@ -264,7 +269,7 @@ int HistoryStore::delete_before(int64_t end_ns) {
 int HistoryStore::make_room(uint64_t bytes) {
   sqlite3* db = database_.get();
   // A transaction needs some pages for the nodes of its trees.
-  const uint64_t limit = max_bytes_ - log_bytes - std::min<uint64_t>(log_bytes / 4, max_bytes_ / 16);
+  const uint64_t limit = max_bytes_ - log_bytes(max_bytes_) - max_bytes_ / 16;
   while (used_bytes() + bytes > limit) {
     const int64_t hour = number_of(db, "SELECT min(id) FROM hours", -1);
     const int64_t minute = number_of(db, "SELECT min(minute) FROM minutes", -1);
