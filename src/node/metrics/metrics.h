@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enforcement.h"
 #include "core/node_phase.h"
 #include "wire/api/device.h"
 #include "wire/api/exposition.h"
