@@ -49,7 +49,10 @@ def test_the_life_of_a_service_is_shown_in_events(services):
     assert until(lambda: services.items() == [], 60, 0.1)
     assert {"Deleting", "Deleted"} <= set(events(services, "service/demo")), "events outlive their object"
     table = services.carve("events", "--for", "service/demo")
-    assert table.split("\n")[0].split() == ["LAST", "FIRST", "COUNT", "TYPE", "REASON", "MESSAGE"]
+    assert table.split("\n")[0].split() == ["LAST", "FIRST", "COUNT", "TYPE", "REASON", "BY", "MESSAGE"]
+    by = {reason: event["caller"] for reason, event in events(services, "service/demo").items()}
+    assert {reason for reason, caller in by.items() if caller == "root"} == {"Created", "Changed", "Scaled", "Undone", "Deleting"}, by
+    assert by["ReplicaStarted"] == by["Deleted"] == "", "the controller itself"
     assert "service/demo" in services.carve("events", "--objects")
     assert "there is no service other" in services.carve("events", "--for", "service/other", status=1)
 

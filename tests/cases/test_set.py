@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from conftest import BUILD, GiB, LOAD, MiB, until
+from support.over_unix import asked
 
 
 def holder(world, name="a", memory="4GiB", allocate="2GiB", *options):
@@ -33,6 +34,21 @@ def test_memory_can_grow_if_the_device_has_it_free(world):
     done = world.carve("set", "a", "--memory", "60GiB")
     assert done.returncode == 1 and "54 GiB more needed" in done.stderr
     assert quota(world) == 6 * GiB
+
+
+def test_a_change_can_be_checked_without_being_made(world):
+    holder(world, memory="3GiB", allocate="2GiB")
+
+    def checked(**change):
+        status, _, text = asked(world.socket, "/v1/slices/a?dryRun=true", "PATCH", json.dumps(change))
+        return status, text
+    assert checked(memory_bytes=6 * GiB)[0] == 200
+    status, text = checked(memory_bytes=60 * GiB)
+    assert status == 409 and "57 GiB more needed" in text
+    status, text = checked(memory_bytes=GiB)
+    assert status == 409 and "carve-load" in text and "its quota must currently be at least" in text
+    assert quota(world) == 3 * GiB
+    assert len(world.show("a")["history"]) == 1, "no period has begun"
 
 
 def test_the_running_program_gets_more_and_less(world):
