@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 
-MAGIC, LAYOUT = 0x41565243, 6
+MAGIC, LAYOUT = 0x41565243, 7
 PROCESSES, PROCESS = 4096, 8192  # Offset in the report, and size: lanes, then their spare bytes.
 WORK, THREADS = 11608064, 4096  # Offset of the work pages, and of a process's threads in its page.
 api, what = sys.argv[1], sys.argv[2:]

@@ -18,7 +18,7 @@ import pytest
 
 STALE_MS = 200  # Age of the heartbeat at which a program stops waiting for its agent.
 SLOW_S = 1.0
-ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 6
+ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 7
 NOBODY = 65534
 LINES_AT_ONCE = 1000  # Log lines of one user (core/event_budget.h), and one more each second.
 PYTHON = "/usr/bin/python3"  # Other users may execute it, wherever this checkout is.

@@ -112,7 +112,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("layout", [6, 99], ids=["another image each time", "a wrong layout each time"])
+@pytest.mark.parametrize("layout", [7, 99], ids=["another image each time", "a wrong layout each time"])
 def test_the_agent_survives_a_process_that_attaches_continuously(world, layout):
     """Another image makes the agent inspect the process; a wrong layout is an event."""
     ready(world.begin("run", "--memory", "1GiB", "--name", "bad", "--", PYTHON, "-c", ATTACH_AS_OTHERS, layout))
