@@ -1,5 +1,5 @@
-// What a user may have meant by a word that `carve` does not know: a misspelt word, or one of docker, kubectl
-// or nvitop.
+// Suggests a word for one that `carve` does not know because it is misspelt, or belongs to docker, kubectl or
+// nvitop.
 #pragma once
 
 #include <span>

@@ -23,7 +23,7 @@ struct ControllerFigures {
   std::vector<GpuHours::Sum> gpu_hours;
   size_t waiting_jobs = 0;      // Over all queues.
   int64_t decision_ns = 0;      // Duration of the last decision over all queues.
-  int64_t longest_turn_ns = 0;  // Of the API's loop.
+  int64_t longest_turn_ns = 0;  // The longest turn of the API's loop.
   int64_t now_ns = 0;           // UTC.
 };
 

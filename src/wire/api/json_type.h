@@ -79,11 +79,11 @@ struct JsonWords {
 
 struct JsonType {
   JsonShape shape;
-  unsigned bytes = 0;              // Size of a number.
-  const void* defaults = nullptr;  // Of a document or row: a value with the default of each field.
-  std::vector<JsonField> fields;   // Of a document or row.
-  JsonItems items;                 // Of a list, an optional or a map.
-  JsonWords words;                 // Of an enumeration or a word.
+  unsigned bytes = 0;              // The size of a number.
+  const void* defaults = nullptr;  // A document or row with the default of each field.
+  std::vector<JsonField> fields;   // Set for a document or row.
+  JsonItems items;                 // Set for a list, an optional or a map.
+  JsonWords words;                 // Set for an enumeration or a word.
 };
 
 template <class T>
