@@ -17,7 +17,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "node/guard/budget_rules.h"
-#include "node/guard/guard_maps.h"
+#include "node/guard/map_definitions.h"
 
 static inline __attribute__((always_inline)) long guard_read_program(void* to, __u32 bytes, __u64 from) {
   return bpf_probe_read_user(to, bytes, (const void*)from);
@@ -48,60 +48,6 @@ struct inode {
 struct file {
   struct inode* f_inode;
 } __attribute__((preserve_access_index));
-
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, GUARD_MAX_CGROUPS);
-  __type(key, __u64);
-  __type(value, __u64);
-} members SEC(".maps");
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, GUARD_MAX_SLICES);
-  __type(key, __u64);
-  __type(value, struct guard_limits);
-} limits SEC(".maps");
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, GUARD_MAX_SLICES);
-  __type(key, __u64);
-  __type(value, struct guard_usage);
-} usage SEC(".maps");
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
-  __uint(max_entries, GUARD_MAX_BLOCKS);
-  __type(key, struct guard_block_key);
-  __type(value, struct guard_block);
-} blocks SEC(".maps");
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, GUARD_MAX_THREADS);
-  __type(key, __u64);
-  __type(value, struct guard_reservation);
-} reservations SEC(".maps");
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, GUARD_MAX_THREADS);
-  __type(key, __u64);
-  __type(value, struct guard_pending);
-} pending SEC(".maps");
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, GUARD_MAX_DEVICES);
-  __type(key, __u64);
-  __type(value, __u32);
-} allocators SEC(".maps");  // The minor number of the device that an allocator serves.
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, struct guard_totals);
-} totals SEC(".maps");
-struct {
-  __uint(type, BPF_MAP_TYPE_RINGBUF);
-  __uint(max_entries, 65536);
-} findings SEC(".maps");
 
 // Returns the id of the current process's slice, or 0.
 static __always_inline __u64 slice_of_current(void) {

@@ -25,7 +25,7 @@ GuardStatus SliceGuard::status() const {
 }
 
 Enforcement SliceGuard::protect(const SliceProtection& wanted) {
-  if (!guard_) return by_library(reason_);
+  if (!guard_) return enforcement_of(wanted.slice);
   Enforcement& out = slices_[wanted.slice];
   out = by_library(wanted.obstacle);
   if (!wanted.obstacle.empty()) return out;
@@ -40,7 +40,7 @@ Enforcement SliceGuard::protect(const SliceProtection& wanted) {
 
 Enforcement SliceGuard::enforcement_of(uint64_t slice) const {
   const auto known = slices_.find(slice);
-  return known != slices_.end() ? known->second : by_library(reason_);
+  return known != slices_.end() ? known->second : by_library(is_expected_ ? "" : reason_);
 }
 
 void SliceGuard::forget(uint64_t slice) {

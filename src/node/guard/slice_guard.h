@@ -37,7 +37,8 @@ class SliceGuard {
   SliceGuard(std::unique_ptr<MemoryGuard> guard, std::string hook);
 
   GuardStatus status() const;
-  // Protects the slice, or updates its limits and cgroups. Returns the enforcement of its memory limits.
+  // Protects the slice, or updates its limits and cgroups. Returns the enforcement of its memory limits, with a
+  // reason if a guard was expected.
   Enforcement protect(const SliceProtection&);
   Enforcement enforcement_of(uint64_t slice) const;
   void forget(uint64_t slice);

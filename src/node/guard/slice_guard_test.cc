@@ -45,10 +45,13 @@ TEST_F(SliceGuardTest, shows_why_a_slice_is_not_protected) {
   EXPECT_EQ(guard.status().slices, 0u);
 }
 
-TEST_F(SliceGuardTest, without_a_guard_every_slice_has_the_nodes_reason) {
+TEST_F(SliceGuardTest, without_a_guard_slices_have_the_nodes_reason_if_a_guard_was_expected) {
+  SliceGuard failed("the agent does not run as root", false);
+  EXPECT_EQ(failed.protect(slice(1)), (Enforcement{enforced_by_guest, "the agent does not run as root", {}}));
+  EXPECT_FALSE(failed.status().is_expected);
   SliceGuard none("simulated devices have no kernel driver");
-  EXPECT_EQ(none.protect(slice(1)),
-            (Enforcement{enforced_by_guest, "simulated devices have no kernel driver", {}}));
+  EXPECT_EQ(none.protect(slice(1)), (Enforcement{enforced_by_guest, "", {}}));
+  EXPECT_EQ(none.status().memory.reason, "simulated devices have no kernel driver");
   EXPECT_TRUE(none.status().is_expected);
   EXPECT_EQ(none.findings_fd(), -1);
   EXPECT_TRUE(none.findings().empty());

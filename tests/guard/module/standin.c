@@ -15,9 +15,10 @@
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+
+#include "pma.h"
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("stand-in for NVIDIA's kernel module in tests of the kernel guard");
@@ -32,89 +33,17 @@ static unsigned int copy_delay_us;
 module_param(copy_delay_us, uint, 0644);
 
 enum { major = 195, control_minor = 255, max_devices = 8 };
-enum { granule_shift = 16, large_page = 2 << 20, small_page = 64 << 10 };
-enum { ok = 0, err_invalid_argument = 0x1f, err_invalid_class = 0x22, err_no_memory = 0x51, err_not_found = 0x57 };
-enum { pinned = 1 << 1, contiguous = 1 << 6 };
-
-// The physical memory allocator of one device. Its address identifies the device to the guard.
-typedef struct _PMA {
-	spinlock_t lock;
-	unsigned long *taken;
-	unsigned long granules;
-	u64 pinned_bytes, unpinned_bytes;
-} PMA;
-typedef struct {
-	u32 flags, minimumSpeed;
-	u64 physBegin, physEnd;
-	u32 regionId;
-	u64 alignment;
-	u64 numPagesAllocated;
-	u32 resultFlags;
-} PMA_ALLOCATION_OPTIONS;
+enum { err_invalid_argument = 0x1f, err_invalid_class = 0x22, err_not_found = 0x57 };
+enum { large_page = 2 << 20, small_page = 64 << 10 };
 
 static PMA pmas[max_devices];
 static DEFINE_MUTEX(rm_lock);
 static u64 controls;
 
-u32 pmaAllocatePages(PMA *pma, size_t count, u64 size, PMA_ALLOCATION_OPTIONS *options, u64 *pages);
-void pmaFreePages(PMA *pma, u64 *pages, u64 count, u64 size, u32 flag);
 int rm_ioctl(void *context, struct file *file, u32 number, void *parameters, u32 bytes);
 int RmIoctl(void *context, struct file *file, u32 number, void *parameters, u32 bytes);
 long nvidia_frontend_unlocked_ioctl(struct file *file, unsigned int command, unsigned long argument);
 long nvidia_frontend_compat_ioctl(struct file *file, unsigned int command, unsigned long argument);
-
-// Takes one run of granules. Called with the allocator's lock. Returns its address, or ~0.
-static u64 take_run(PMA *pma, unsigned long granules)
-{
-	unsigned long at = bitmap_find_next_zero_area(pma->taken, pma->granules, 0, granules, 0);
-
-	if (at >= pma->granules)
-		return ~0ull;
-	bitmap_set(pma->taken, at, granules);
-	return (u64)at << granule_shift;
-}
-
-noinline __noclone u32 pmaAllocatePages(PMA *pma, size_t count, u64 size, PMA_ALLOCATION_OPTIONS *options, u64 *pages)
-{
-	size_t runs = options->flags & contiguous ? 1 : count;
-	u64 bytes = options->flags & contiguous ? count * size : size;
-	size_t i;
-
-	spin_lock(&pma->lock);
-	for (i = 0; i < runs; ++i) {
-		pages[i] = take_run(pma, bytes >> granule_shift);
-		if (pages[i] == ~0ull)
-			break;
-	}
-	if (i < runs) {
-		while (i-- > 0)
-			bitmap_clear(pma->taken, pages[i] >> granule_shift, bytes >> granule_shift);
-		spin_unlock(&pma->lock);
-		return err_no_memory;
-	}
-	if (options->flags & pinned)
-		pma->pinned_bytes += count * size;
-	else
-		pma->unpinned_bytes += count * size;
-	spin_unlock(&pma->lock);
-	return ok;
-}
-
-// With a count of 1, `size` is that of a contiguous block; otherwise of each page. Bit 31 of `flag`, which the
-// driver does not use, marks unpinned memory.
-noinline __noclone void pmaFreePages(PMA *pma, u64 *pages, u64 count, u64 size, u32 flag)
-{
-	u64 i;
-
-	spin_lock(&pma->lock);
-	for (i = 0; i < count; ++i)
-		bitmap_clear(pma->taken, pages[i] >> granule_shift, size >> granule_shift);
-	if (flag >> 31)
-		pma->unpinned_bytes -= count * size;
-	else
-		pma->pinned_bytes -= count * size;
-	spin_unlock(&pma->lock);
-}
 
 // Memory with its references: handles, duplicates and context DMAs.
 struct memory {
@@ -517,10 +446,7 @@ static int __init begin(void)
 	if (devices > max_devices)
 		return -EINVAL;
 	for (i = 0; i < devices; ++i) {
-		spin_lock_init(&pmas[i].lock);
-		pmas[i].granules = (unsigned long)memory_mib << (20 - granule_shift);
-		pmas[i].taken = bitmap_zalloc(pmas[i].granules, GFP_KERNEL);
-		if (!pmas[i].taken)
+		if (pma_begin(&pmas[i], memory_mib))
 			return -ENOMEM;
 	}
 	proc_create_single("carve_standin", 0444, NULL, show);
@@ -533,7 +459,7 @@ static void __exit end(void)
 	unregister_chrdev(major, "nvidia-frontend");
 	remove_proc_entry("carve_standin", NULL);
 	for (i = 0; i < devices; ++i)
-		bitmap_free(pmas[i].taken);
+		pma_end(&pmas[i]);
 }
 module_init(begin);
 module_exit(end);
