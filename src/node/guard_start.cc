@@ -70,7 +70,7 @@ Outcome<std::unique_ptr<SliceGuard>> open_tested(const Places& places, const Mac
 
 // Returns why the options or the devices rule the guard out; empty if they do not.
 std::string excluded(const Options& options) {
-  if (options.guard == GuardChoice::library) return "carved --guard library";
+  if (options.guard == GuardChoice::library) return "carved --guard library, the default";
   if (!options.sim.empty()) return "simulated devices have no kernel driver";
   if (!options.contexts_in_slice)
     return "contexts are not charged to slices (carved --context-charge reserve)";

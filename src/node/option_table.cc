@@ -177,7 +177,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--guard",
      .value = "LEVEL",
      .help = "how memory limits are enforced: kernel: by the kernel guard, or the agent doesn't start;\n"
-             "library: by the guest library; auto: by the kernel guard if it is in force [auto]",
+             "library: by the guest library; auto: by the kernel guard if it is in force [library]",
      .store = choose<&Options::guard, parse<GuardChoice>>,
      .words = {text(GuardChoice::automatic), text(GuardChoice::kernel), text(GuardChoice::library)},
      .noun = "a level"},

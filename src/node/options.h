@@ -26,7 +26,7 @@ struct Options {
   std::string kernel_log;  // If empty, the default is used.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
-  GuardChoice guard = GuardChoice::automatic;
+  GuardChoice guard = GuardChoice::library;
   std::optional<Policy> policy;  // Set by --policy or by its label.
   LabelChanges labels;
   bool policy_per_slice = false;
