@@ -90,7 +90,7 @@ TEST(ReaderCheck, sends_a_text_that_becomes_available_later) {
   ReadingScenario s;
   ReaderCheck::Done done;
   size_t asked = 0;
-  s.source = [&](api::MetricsFormat, ReaderCheck::Done given) {
+  s.source = [&](ReaderCheck::Done given) {
     done = std::move(given);
     ++asked;
     s.time.at(s.time.now() + second_ns, [&] { done({.content = std::string("late series")}); });
