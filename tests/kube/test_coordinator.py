@@ -1,6 +1,7 @@
 """Tests the coordinator with a real API server and a real scheduler: installation, dialects, rejections,
 placement and forgery."""
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -93,12 +94,15 @@ def test_the_account_of_a_namespace_pays_for_its_pods(carve):
     assert account("before") is None, "without a label the namespace itself is the account"
     carve.kubectl("label", "namespace", "default", "carve.dev/account=research")
     try:
+        names = (f"paid{number}" for number in itertools.count())
+
         def labelled():
-            carve.kubectl("delete", "pod", "paid", "--ignore-not-found", "--now")
-            carve.create(pod_object("paid", limits))
-            return account("paid") == "research"
-        assert until(labelled, 30), "the coordinator caches a namespace for 5 s"
-        said = carve.refused("label", "pod", "paid", "carve.dev/account=production", "--overwrite")
+            name = next(names)
+            carve.create(pod_object(name, limits))
+            return account(name) == "research" and name
+        paid = until(labelled, 30)
+        assert paid, "the coordinator caches a namespace for 5 s"
+        said = carve.refused("label", "pod", paid, "carve.dev/account=production", "--overwrite")
         assert "the label carve.dev/account of a pod with slices is immutable" in said
         other = pod_object("other", limits)
         other["metadata"].setdefault("labels", {})["carve.dev/account"] = "production"

@@ -111,6 +111,20 @@ void append(std::vector<Route>& out, std::vector<Route> more) {
   std::ranges::move(more, std::back_inserter(out));
 }
 
+std::vector<Route> session_routes() {
+  return {
+      {"POST", "/v1/codes", post_code,
+       "Creates a code that signs a browser in to the console with the rights of the caller.", "SignInCode"},
+      {"GET", "/v1/session", get_session, "Shows the role and the account of the caller.", "SessionView"},
+      {"POST", "/v1/session", post_session, "Begins a session of a browser with a code or a token.",
+       "SessionView", "SignInRequest"},
+      {"DELETE", "/v1/session", delete_session, "Ends the session of the caller.", "Nothing"},
+      {"GET", "/v1/tokens", list_tokens, "Lists the tokens and sessions without their secrets.", "TokenList"},
+      {"POST", "/v1/tokens", post_token, "Creates a token and shows it once.", "TokenMade", "TokenRequest"},
+      {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token or ends a session.", "Nothing"},
+  };
+}
+
 std::vector<Route> all_routes() {
   std::vector<Route> out = {
       {"GET", "/v1/version", get_version,
@@ -163,20 +177,8 @@ std::vector<Route> all_routes() {
               });
   append(out, object_routes({}));
   append(out, workload_routes());
+  append(out, session_routes());
   append(out, {
-                  {"POST", "/v1/codes", post_code,
-                   "Creates a code that signs a browser in to the console with the rights of the caller.",
-                   "SignInCode"},
-                  {"GET", "/v1/session", get_session, "Shows the role and the account of the caller.",
-                   "SessionView"},
-                  {"POST", "/v1/session", post_session,
-                   "Begins a session of a browser with a code or a token.", "SessionView", "SignInRequest"},
-                  {"DELETE", "/v1/session", delete_session, "Ends the session of the caller.", "Nothing"},
-                  {"GET", "/v1/tokens", list_tokens, "Lists the tokens and sessions without their secrets.",
-                   "TokenList"},
-                  {"POST", "/v1/tokens", post_token, "Creates a token and shows it once.", "TokenMade",
-                   "TokenRequest"},
-                  {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token or ends a session.", "Nothing"},
                   {"GET", "/openapi.json", get_openapi, "Shows this description of the API.", "any"},
                   {"GET", "/metrics", get_metrics,
                    "Prints the metrics of services, queues, pools and accounts.", "text"},
