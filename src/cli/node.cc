@@ -1,5 +1,6 @@
 // `carve node`: prints the settings of this node's devices; `carve node set` changes them.
 #include "wire/api/node.h"
+#include "cli/messages.h"
 #include "cli/node_pools.h"
 #include "cli/slice_options.h"
 #include "cli/verbs.h"
