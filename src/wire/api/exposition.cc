@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "core/invariant.h"
@@ -53,7 +54,7 @@ unsigned weight_of(std::string_view text) {
   double weight = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
   if (error != std::errc() || end != text.data() + text.size() || !(weight >= 0 && weight <= 1)) return 0;
-  return static_cast<unsigned>(weight * 1000 + 0.5);
+  return static_cast<unsigned>(std::lround(weight * 1000));
 }
 
 // Returns the upper limit of a bucket in seconds, in the canonical form of OpenMetrics: "0.005", "2.5", "1.0".
