@@ -111,7 +111,8 @@ TEST(HistoryBlock, that_is_malformed_despite_its_checksum_is_rejected) {
         std::string("\x01\x0b\x01\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", 14),
         std::string("\x01\x02\x01\x06", 4),
         std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11)}) {
-    const auto block = HistoryBlock::open(sealed(entries, 2));
+    const std::string bytes = sealed(entries, 2);  // The block refers to it.
+    const auto block = HistoryBlock::open(bytes);
     ASSERT_TRUE(block);
     EXPECT_FALSE(block->each([](HistoryEntry&&) {})) << ::testing::PrintToString(entries);
   }
