@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "client/client.h"
 #include "os/clock.h"
 #include "os/command_line.h"
 #include "os/log.h"
@@ -142,7 +143,9 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
         [this](api::MetricsFormat format, const kubernetes::ReaderCheck::Done& done) {
           give_metrics(format, done);
         },
-        [&agent](const std::string& target) { return view_of(agent, target); });
+        // A client of its own, because a call may still run while the rest of this program ends.
+        [views = std::shared_ptr<AgentApi>(AgentApi::at(client::find_socket(options.agent_socket)))](
+            const std::string& target) { return view_of(*views, target); });
 }
 
 ApiSide::~ApiSide() = default;
