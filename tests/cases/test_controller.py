@@ -87,10 +87,13 @@ def test_both_nodes_are_listed_with_their_devices_and_slices(world, second, cont
         controller.node_becomes(name, "reachable")
         slices = 1 if agent is world else 0
         assert until(lambda: controller.nodes()[name]["slices"] == slices, 60), controller.nodes()[name]
-        node, devices = controller.nodes()[name], agent.json("devices")["devices"]
-        assert len(node["devices"]) == count
+        devices = agent.json("devices")["devices"]
         fields = {"index": "index", "uuid": "uuid", "name": "name", "usableBytes": "usable_bytes", "freeBytes": "free_bytes"}
-        assert [{f: d[f] for f in fields} for d in node["devices"]] == [{f: d[of] for f, of in fields.items()} for d in devices]
+        expected = [{f: d[of] for f, of in fields.items()} for d in devices]
+        listed = lambda: [{f: d[f] for f in fields} for d in controller.nodes()[name]["devices"]]
+        assert len(expected) == count
+        assert until(lambda: listed() == expected, 60), listed()  # The controller reads devices and slices apart.
+        node = controller.nodes()[name]
         assert node["socket"] == str(agent.socket) and node["problem"] == ""
         assert node["version"] == agent.json("version")["version"]
         assert node["firstSeenAt"] <= node["lastSeenAt"]
