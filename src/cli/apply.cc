@@ -82,10 +82,7 @@ void remove_documents(Context& context, const DocumentOptions& documents, const 
 }
 
 void remove(Context& context, const DeleteOptions& options) {
-  const auto usage = [&](const std::string& message) {
-    fmt::print(stderr, "carve: {}\n", message);
-    context.status = usage_status;
-  };
+  const auto usage = [&](const std::string& message) { context.refuse(message); };
   if (!options.words.empty() && !options.documents.file.empty())
     return usage("-f FILE cannot be used with " + options.words.front() +
                  "; give either objects or documents");

@@ -49,11 +49,6 @@ void remove_autoscale(Context& context, const ObjectName& object) {
            });
 }
 
-void refuse(Context& context, const std::string& message) {
-  fmt::print(stderr, "carve: {}\n", message);
-  context.status = usage_status;
-}
-
 void scale_by_load(Context& context, const AutoscaleOptions& options) {
   const auto object = required_object(context, options.words, options.name_space);
   if (!object) return;
@@ -62,8 +57,10 @@ void scale_by_load(Context& context, const AutoscaleOptions& options) {
   if (options.concurrency != 0) wanted.metric = AutoscaleMetric::concurrency;
   if (options.utilization != 0) wanted.metric = AutoscaleMetric::gpu_utilization;
   wanted.target = std::max({options.qps, options.concurrency, options.utilization});
-  if (wanted.target == 0)
-    return refuse(context, "no load per replica is given; add --qps, --concurrency or --gpu-utilization");
+  if (wanted.target == 0) {
+    context.refuse("no load per replica is given; add --qps, --concurrency or --gpu-utilization");
+    return;
+  }
   set_autoscale(context, *object, wanted);
 }
 
@@ -93,17 +90,23 @@ std::string set_field(objects::Autoscale& autoscale, const std::string& change) 
 
 void scale_eas_service(Context& context, const EasAutoscaleOptions& options) {
   const bool removes = options.words.size() == 2 && options.words.front() == "rm";
-  if (options.words.size() != 1 && !removes)
-    return refuse(context,
-                  "give one service: carve eas autoscale NAME -Dmin=1 ..., or carve eas autoscale rm NAME");
+  if (options.words.size() != 1 && !removes) {
+    context.refuse("give one service: carve eas autoscale NAME -Dmin=1 ..., or carve eas autoscale rm NAME");
+    return;
+  }
   const ObjectName object = eas_object(options.words.back());
   if (removes) return remove_autoscale(context, object);
   objects::Autoscale wanted;
   wanted.target = 0;
   for (const std::string& change : options.changes)
-    if (const std::string wrong = set_field(wanted, change); !wrong.empty()) return refuse(context, wrong);
-  if (wanted.target == 0)
-    return refuse(context, "no load per replica is given; add it, as in -Dstrategies.qps=10");
+    if (const std::string wrong = set_field(wanted, change); !wrong.empty()) {
+      context.refuse(wrong);
+      return;
+    }
+  if (wanted.target == 0) {
+    context.refuse("no load per replica is given; add it, as in -Dstrategies.qps=10");
+    return;
+  }
   set_autoscale(context, object, wanted);
 }
 

@@ -138,10 +138,7 @@ std::string query_of(const BillOptions& o, const Window& window) {
   return out;
 }
 
-void reject_usage(Context& context, const std::string& message) {
-  fmt::print(stderr, "carve: {}\n", message);
-  context.status = usage_status;
-}
+void reject_usage(Context& context, const std::string& message) { context.refuse(message); }
 
 // Returns the price without trailing zeros, but with at least two decimals: "0.30".
 std::string price_text(std::string price) {

@@ -41,10 +41,7 @@ void explain_documents(Context& context, const DocumentOptions& documents) {
 
 // Sets exit status 0 if the request fits on the devices that the user's environment names.
 void explain_request(Context& context, const SliceOptions& options) {
-  const auto wrong = [&](const std::string& message) {
-    fmt::print(stderr, "carve: {}\n", message);
-    context.status = usage_status;
-  };
+  const auto wrong = [&](const std::string& message) { context.refuse(message); };
   auto request = to_request(options);
   if (!request) return wrong(request.error());
   const client::AgentClient agent = context.agent();

@@ -48,10 +48,7 @@ void print(const std::vector<objects::Service>& services, bool wide) {
   fmt::print("{}", table(heading, rows));
 }
 
-void usage(Context& context, const std::string& message) {
-  fmt::print(stderr, "carve: {}\n", message);
-  context.status = usage_status;
-}
+void usage(Context& context, const std::string& message) { context.refuse(message); }
 
 void get(Context& context, const GetOptions& options) {
   if (options.all_namespaces && !options.name_space.empty())

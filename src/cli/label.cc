@@ -22,10 +22,7 @@ struct LabelOptions {
   bool when_free = false;  // Applies to a node's memory unit.
 };
 
-void refuse_labels(Context& context, const std::string& message) {
-  fmt::print(stderr, "carve: {}\n", harmless(message));
-  context.status = usage_status;
-}
+void refuse_labels(Context& context, const std::string& message) { context.refuse(harmless(message)); }
 
 // Returns a merge patch (RFC 7396) of the labels, in which a label to remove is null.
 Result<std::string, std::string> label_patch(const std::vector<std::string>& words) {

@@ -60,6 +60,12 @@ void print_warning(const std::string& warning) {
   fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
 }
 
+bool Context::refuse(const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", message);
+  status = usage_status;
+  return false;
+}
+
 void complain(const api::Problem& problem) {
   std::string text = fmt::format("carve: {}\n", problem.detail.empty() ? problem.title : problem.detail);
   for (const std::string& reason : problem.reasons)

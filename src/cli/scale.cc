@@ -32,8 +32,7 @@ struct ScaleOptions {
 };
 
 bool refuse_scaling(Context& context, const std::string& message) {
-  fmt::print(stderr, "carve: {}\n", message);
-  context.status = usage_status;
+  context.refuse(message);
   return false;
 }
 

@@ -56,8 +56,7 @@ void add_set(CLI::App& app, Context& context) {
   verb->callback([&context, name, options, force] {
     const auto change = to_change(*options);
     if (!change) {
-      fmt::print(stderr, "carve: {}\n", change.error());
-      context.status = usage_status;
+      context.refuse(change.error());
       return;
     }
     const client::AgentClient agent = context.agent();

@@ -22,8 +22,7 @@ void add_slice(CLI::App& app, Context& context) {
   create->callback([&context, options] {
     auto request = to_request(*options);
     if (!request) {
-      fmt::print(stderr, "carve: {}\n", request.error());
-      context.status = usage_status;
+      context.refuse(request.error());
       return;
     }
     request->lifetime = Lifetime::until_deleted;

@@ -25,12 +25,6 @@ struct SubmitOptions {
 constexpr const char* passed_variables[] = {"PATH",        "JAVA_HOME",       "PYTHONPATH",
                                             "VIRTUAL_ENV", "LD_LIBRARY_PATH", "HADOOP_CONF_DIR"};
 
-bool refuse(Context& context, const std::string& message) {
-  fmt::print(stderr, "carve: {}\n", message);
-  context.status = usage_status;
-  return false;
-}
-
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -66,8 +60,7 @@ bool find_spark(Context& context, SubmitOptions& options) {
         printed("python3 -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))' 2>/dev/null");
   if (!spec.engine_home.empty() && access((spec.engine_home + "/bin/spark-class").c_str(), X_OK) == 0)
     return true;
-  return refuse(
-      context,
+  return context.refuse(
       spec.engine_home.empty()
           ? "Spark was not found: set --spark-home or SPARK_HOME, or install pyspark for the python3 in PATH"
           : fmt::format(
@@ -78,8 +71,8 @@ bool find_spark(Context& context, SubmitOptions& options) {
 bool find_ray(Context& context, SubmitOptions& options) {
   const std::string ray = found_program("ray");
   if (ray.empty())
-    return refuse(context,
-                  "Ray was not found: PATH contains no program 'ray'; run pip install 'ray[default]'");
+    return context.refuse(
+        "Ray was not found: PATH contains no program 'ray'; run pip install 'ray[default]'");
   options.spec.engine_home = ray.substr(0, ray.rfind('/'));
   options.spec.python = found_program("python3");
   return true;
@@ -90,7 +83,7 @@ bool read_assignments(Context& context, SubmitOptions& options) {
   for (const std::string& word : options.assignments) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
-      return refuse(context, fmt::format("--conf '{}': must be KEY=VALUE", word));
+      return context.refuse(fmt::format("--conf '{}': must be KEY=VALUE", word));
     const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
     if (!keys.insert(key).second)
       print_warnings({fmt::format("--conf {} is given twice; the last value, '{}', is used", key, value)});
@@ -99,7 +92,7 @@ bool read_assignments(Context& context, SubmitOptions& options) {
   for (const std::string& word : options.variables) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
-      return refuse(context, fmt::format("--env '{}': must be NAME=VALUE", word));
+      return context.refuse(fmt::format("--env '{}': must be NAME=VALUE", word));
     options.spec.run.env[word.substr(0, equals)] = word.substr(equals + 1);
   }
   return true;
@@ -122,8 +115,7 @@ bool complete(Context& context, SubmitOptions& options) {
   objects::JobSpec& spec = options.spec;
   spec.run.command = context.program;
   if (spec.run.command.empty())
-    return refuse(
-        context,
+    return context.refuse(
         "no program is given; add it after --, as in carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
   // Rendered manifests name the engine's image, so the engine need not be installed on this machine.
   if (!options.render && spec.engine == JobEngine::spark && !find_spark(context, options)) return false;

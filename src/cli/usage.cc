@@ -109,8 +109,7 @@ void print_csv(const api::Allocations& all, bool days) {
 void show_usage(Context& context, const UsageOptions& o) {
   const auto window = window_of(o.period);
   if (!window) {
-    fmt::print(stderr, "carve: {}\n", window.error().message);
-    context.status = usage_status;
+    context.refuse(window.error().message);
     return;
   }
   answered(context, context.controller().get<api::Allocations>(usage_target(o, *window)),

@@ -40,6 +40,9 @@ struct Context {
                            .warn = [](const std::string& warning) { print_warning(warning); }});
   }
   bool json() const { return output == "json"; }
+
+  // Reports that the command line is wrong. Returns false, for callers that return whether they succeeded.
+  bool refuse(const std::string& message);
 };
 
 void add_up(CLI::App& app, Context& context);
