@@ -77,10 +77,6 @@ bool has_key_of_ours(const Json& container) {
   return false;
 }
 
-std::string quantity_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 class Admission {
  public:
   Admission(Json pod, const PodSettings& settings)

@@ -19,4 +19,7 @@ const api::Json* member(const api::Json* object, const char* key);
 // Returns the text of a member. Empty if it is missing or not a text.
 std::string text_member(const api::Json& object, const char* key);
 
+// Returns a quantity, which may be a text or a number, as a text.
+std::string quantity_text(const api::Json& value);
+
 }  // namespace carve::dialects

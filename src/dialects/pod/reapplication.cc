@@ -31,10 +31,6 @@ std::optional<kubernetes::PodRequest> request_of(const Json& pod) {
   return read ? std::optional(*read) : std::nullopt;
 }
 
-std::string quantity_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 bool is_same_quantity(const std::string& a, const std::string& b) {
   if (a == b) return true;
   const auto first = kubernetes::parse_quantity(a), second = kubernetes::parse_quantity(b);

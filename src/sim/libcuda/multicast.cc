@@ -36,7 +36,7 @@ CUresult find(CUmemGenericAllocationHandle handle, std::shared_ptr<Backing>* out
   return *out && (*out)->multicast ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool blocks(uint64_t n) { return n % memory_block_bytes == 0; }
+bool whole_blocks(uint64_t n) { return n % memory_block_bytes == 0; }
 bool inside(uint64_t offset, uint64_t bytes, uint64_t all) { return bytes <= all && offset <= all - bytes; }
 
 // Binds memory to the object. Each device binds its own memory to each part of the object once.
@@ -44,8 +44,8 @@ CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, std::shared_
               uint64_t memory_offset, uint64_t bytes, unsigned long long flags) {
   std::shared_ptr<Backing> object;
   if (const CUresult e = find(handle, &object)) return e;
-  if (!memory || memory->multicast || memory->host || flags || bytes == 0 || !blocks(offset) ||
-      !blocks(memory_offset) || !blocks(bytes) || !inside(offset, bytes, object->bytes) ||
+  if (!memory || memory->multicast || memory->host || flags || bytes == 0 || !whole_blocks(offset) ||
+      !whole_blocks(memory_offset) || !whole_blocks(bytes) || !inside(offset, bytes, object->bytes) ||
       !inside(memory_offset, bytes, memory->bytes))
     return CUDA_ERROR_INVALID_VALUE;
   Multicast& m = *object->multicast;
@@ -138,7 +138,7 @@ EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice 
   unsigned device = 0;
   if (const CUresult e = find(handle, &object)) return e;
   if (const CUresult e = device_of(visible, &device)) return e;
-  if (bytes == 0 || !blocks(offset) || !blocks(bytes) || !inside(offset, bytes, object->bytes))
+  if (bytes == 0 || !whole_blocks(offset) || !whole_blocks(bytes) || !inside(offset, bytes, object->bytes))
     return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::shared_ptr<Backing>> dying;  // Destroyed after the lock is released.
   Multicast& m = *object->multicast;
