@@ -214,8 +214,14 @@ export const zh = {
   Minimum: "最低计费",
   Tariffs: "价目",
   "No tariffs": "没有价目",
-  "Without a tariff, invoices count GPU-hours and have no amounts. An operator sets one: carve apply -f examples/tariff.yaml":
-    "没有价目时，账单只统计 GPU 小时而没有金额。由运维者设置：carve apply -f examples/tariff.yaml",
+  "Set tariff": "设置价目",
+  "Tariff {name} set": "已设置价目 {name}",
+  Currency: "货币",
+  "three capital letters": "三个大写字母",
+  "a day or a time (UTC); the tariff holds until the next one begins":
+    "日期或时刻（UTC）；价目生效至下一个价目开始",
+  "Without a tariff, invoices count GPU-hours and have no amounts. An operator sets one.":
+    "没有价目时，账单只统计 GPU 小时而没有金额。由运维者设置。",
   "all accounts": "全部账号",
   "CSV saved": "CSV 已保存",
   "Download CSV": "下载 CSV",
