@@ -3,6 +3,7 @@
 // build/logs/console-journey.zip: npx playwright-core show-trace FILE
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
+import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { launch } from "./support/browser.ts";
