@@ -327,10 +327,9 @@ async function watchInstead(page: Page, body: string) {
   await page.route("**/v1/nodes", (route) => route.fulfill({ json: { items: [] } }));
 }
 
-it("draws 64 devices with 16 slices each while values change", async () => {
-  const { context, page, errors } = await signIn(browser, stack);
-  const example = (await stack.agentSlices())[0];
-  await watchInstead(page, await nodesOf(8, 8));
+// Each read of a node's slices returns 128 slices, 16 on each of its 8 devices, whose use has changed. Returns the
+// number of reads.
+async function changingSlices(page: Page, example: any): Promise<() => number> {
   let round = 0;
   await page.route(/\/v1\/nodes\/n\d+\/slices$/, (route) => {
     const node = /nodes\/n(\d+)\//.exec(route.request().url())![1];
@@ -349,6 +348,14 @@ it("draws 64 devices with 16 slices each while values change", async () => {
     }));
     return route.fulfill({ json: { slices } });
   });
+  return () => round;
+}
+
+it("draws 64 devices with 16 slices each while values change", async () => {
+  const { context, page, errors } = await signIn(browser, stack);
+  const example = (await stack.agentSlices())[0];
+  await watchInstead(page, await nodesOf(8, 8));
+  await changingSlices(page, example);
   await page.goto(stack.url);
   await page.getByRole("img", { name: "Map of 64 devices with 1024 slices" }).waitFor();
   const frames = await page.evaluate(
@@ -389,6 +396,40 @@ it("groups 5,000 nodes by node pool and model, and shows one group on request", 
   expect(errors).toEqual([]);
   await context.close();
 });
+
+// The page's clock is simulated, so that an hour passes as fast as the page reads its values.
+const minutes = process.env.CARVE_LONG ? 60 : 3;
+it(`uses no more memory after ${minutes} minutes of changes than after a third of them`, async () => {
+  const { context, page, errors } = await signIn(browser, stack);
+  const example = (await stack.agentSlices())[0];
+  await watchInstead(page, await nodesOf(8, 8));
+  const reads = await changingSlices(page, example);
+  await page.clock.install();
+  await page.goto(stack.url);
+  await page.getByRole("img", { name: "Map of 64 devices with 1024 slices" }).waitFor();
+  const devtools = await context.newCDPSession(page);
+  const heap = async () => {
+    await devtools.send("HeapProfiler.collectGarbage");
+    return (await devtools.send("Runtime.getHeapUsage")).usedSize / 2 ** 20;
+  };
+  const passing = async (count: number) => {
+    for (let second = 0; second < count * 60; second += 2) {
+      const before = reads();
+      await page.clock.runFor(2000);
+      await until("a read of every node", () => reads() >= before + 8);
+    }
+    return heap();
+  };
+  const first = await heap();
+  const third = await passing(minutes / 3);
+  const last = await passing((minutes / 3) * 2);
+  console.log(
+    `memory of the page, 64 devices with 16 slices each: ${first.toFixed(1)} MiB at first, ${third.toFixed(1)} MiB after ${minutes / 3} minutes, ${last.toFixed(1)} MiB after ${minutes}`,
+  );
+  expect(last).toBeLessThan(third * 2);
+  expect(errors).toEqual([]);
+  await context.close();
+}, 1_800_000);
 
 it("loads nothing from another host, and prints how fast the first view is", async () => {
   const { context, page } = await signIn(browser, stack);

@@ -166,8 +166,12 @@ export const zh = {
   Compute: "算力",
   "{used} used in 60 s": "60 秒内使用 {used}",
   "account {account}": "账号 {account}",
-  "idle in the last 60 s": "最近 60 秒空闲",
-  "busy in the last 60 s": "最近 60 秒繁忙",
+  "idle {time}": "空闲 {time}",
+  "idle for {time}": "已空闲 {time}",
+  "busy in the last minute": "最近一分钟繁忙",
+  "Delayed this slice in 60 s": "60 秒内使本切片等待",
+  "A neighbour's part of the contended time: it held the device while this slice had work.":
+    "邻居在争用时间中所占部分：本切片有任务时它占用设备。",
   "dark: used; light: granted; thin bar: compute; dashes: places for slices":
     "深色：已用；浅色：已分配；细条：算力；短线：切片位置",
   "(rest)": "（其余）",
@@ -214,8 +218,14 @@ export const zh = {
   Minimum: "最低计费",
   Tariffs: "价目",
   "No tariffs": "没有价目",
-  "Without a tariff, invoices count GPU-hours and have no amounts. An operator sets one: carve apply -f examples/tariff.yaml":
-    "没有价目时，账单只统计 GPU 小时而没有金额。由运维者设置：carve apply -f examples/tariff.yaml",
+  "Set tariff": "设置价目",
+  "Tariff {name} set": "已设置价目 {name}",
+  Currency: "货币",
+  "three capital letters": "三个大写字母",
+  "a day or a time (UTC); the tariff holds until the next one begins":
+    "日期或时刻（UTC）；价目生效至下一个价目开始",
+  "Without a tariff, invoices count GPU-hours and have no amounts. An operator sets one.":
+    "没有价目时，账单只统计 GPU 小时而没有金额。由运维者设置。",
   "all accounts": "全部账号",
   "CSV saved": "CSV 已保存",
   "Download CSV": "下载 CSV",

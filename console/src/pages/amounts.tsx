@@ -11,7 +11,8 @@ export const shareOf = (slice: Slice) => slice.parts.reduce((sum, part) => sum +
 // Of its own parts' time in the last 60 s, in basis points of one device.
 export const achievedOf = (slice: Slice) =>
   slice.parts.reduce((sum, part) => sum + (part.compute?.achieved_60s_bp ?? 0), 0);
-export const isIdle = (slice: Slice) => achievedOf(slice) === 0;
+// A slice that has run no kernel for a minute.
+export const isIdle = (slice: Slice) => slice.idle_seconds >= 60;
 
 // "30%", "30%,10%" for different parts, "-" for best effort.
 export function sharesText(slice: Slice): string {

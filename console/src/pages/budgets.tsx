@@ -1,7 +1,7 @@
 import { type FormEvent, useMemo, useState } from "react";
 import { post } from "../api/client";
 import { useRights } from "../api/session";
-import type { Budget, Tariff } from "../api/types";
+import type { Budget } from "../api/types";
 import { useT } from "../i18n";
 import { useObjects } from "../live/objects";
 import { Button, Empty, ErrorPanel, Meter, Panel, Status } from "../ui/basics";
@@ -175,48 +175,5 @@ function BudgetDialog({ onClose }: { onClose: () => void }) {
         </div>
       </form>
     </Dialog>
-  );
-}
-
-export function Tariffs() {
-  const t = useT();
-  const tariffs = useObjects("Tariff");
-  const columns = useMemo<Column<Tariff>[]>(
-    () => [
-      { key: "name", header: t("Name"), cell: (x) => x.metadata.name, sortBy: (x) => x.metadata.name },
-      { key: "from", header: t("From"), cell: (x) => x.spec.from, sortBy: (x) => x.spec.from },
-      {
-        key: "price",
-        header: t("Price per GPU-hour"),
-        numeric: true,
-        cell: (x) => `${x.spec.pricePerGpuHour} ${x.spec.currency}`,
-        sortBy: (x) => Number(x.spec.pricePerGpuHour),
-      },
-      {
-        key: "units",
-        header: t("GPU-hour units"),
-        cell: (x) => x.spec.units.map((u) => `${u.model}: ${u.gpuHourUnits}`).join(", ") || "-",
-      },
-      { key: "granularity", header: t("Granularity"), cell: (x) => x.spec.granularity },
-      { key: "minimum", header: t("Minimum"), cell: (x) => x.spec.minimum },
-    ],
-    [t],
-  );
-  return (
-    <Panel title={t("Tariffs")} flush>
-      <DataTable
-        label={t("Tariffs")}
-        columns={columns}
-        rows={tariffs}
-        rowKey={(x) => x.metadata.name}
-        empty={
-          <Empty title={t("No tariffs")}>
-            {t(
-              "Without a tariff, invoices count GPU-hours and have no amounts. An operator sets one: carve apply -f examples/tariff.yaml",
-            )}
-          </Empty>
-        }
-      />
-    </Panel>
   );
 }

@@ -7,6 +7,7 @@ import type { NodeSlice } from "../live/objects";
 import { bytes, percent, share } from "../ui/format";
 import { cssColor, useIsDark } from "../ui/theme";
 import { achievedOf, sharesText, workloadText } from "./amounts";
+import { type ColourBy, colours, groupOf } from "./slice-colours";
 
 export interface MapDevice {
   node: string;
@@ -20,36 +21,6 @@ export interface MapDevice {
   maxSlices: number;
   exclusiveTo: string;
   problem: string; // Empty if the device is healthy and its node reachable.
-}
-export type ColourBy = "account" | "workload" | "utilization" | "idle";
-
-const palette = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--s7", "--s8"];
-const utilization_steps = [0, 2500, 5000, 7500];
-const utilization_colours = ["--line-strong", "--s7", "--s1", "--s3", "--s5"];
-
-// Returns the legend entry of a slice.
-export function groupOf(slice: NodeSlice, by: ColourBy): string {
-  if (by === "account") return slice.account || "-";
-  if (by === "workload") return workloadText(slice) === "-" ? slice.name : workloadText(slice);
-  const achieved = achievedOf(slice);
-  if (by === "idle") return achieved === 0 ? "idle" : "busy";
-  const step = utilization_steps.filter((least) => achieved > least).length;
-  return ["0%", "≤ 25%", "≤ 50%", "≤ 75%", "> 75%"][step]!;
-}
-
-// Returns the colour variable of each group, in the order of the groups' names.
-export function colours(slices: NodeSlice[], by: ColourBy): Map<string, string> {
-  if (by === "utilization")
-    return new Map(
-      ["0%", "≤ 25%", "≤ 50%", "≤ 75%", "> 75%"].map((name, i) => [name, utilization_colours[i]!]),
-    );
-  if (by === "idle")
-    return new Map([
-      ["busy", "--s1"],
-      ["idle", "--line-strong"],
-    ]);
-  const names = [...new Set(slices.map((slice) => groupOf(slice, by)))].sort();
-  return new Map(names.map((name, i) => [name, palette[i % palette.length]!]));
 }
 
 const tile_width = 300;
@@ -281,11 +252,11 @@ export function FleetMap({
         {[...groups].slice(0, 16).map(([name, variable]) => (
           <li key={name}>
             <i style={{ background: `var(${variable})` }} />
-            {name === "idle"
-              ? t("idle in the last 60 s")
+            {by !== "idle"
+              ? name
               : name === "busy"
-                ? t("busy in the last 60 s")
-                : name}
+                ? t("busy in the last minute")
+                : t("idle {time}", { time: name })}
           </li>
         ))}
         <li className="muted">

@@ -11,7 +11,8 @@ import { SelectField, TextField } from "../ui/fields";
 import { amount, bytes, clock, share } from "../ui/format";
 import { type Column, DataTable } from "../ui/table";
 import { ObjectLink } from "./amounts";
-import { Budgets, Tariffs } from "./budgets";
+import { Budgets } from "./budgets";
+import { Tariffs } from "./tariffs";
 
 const month_format = /^\d{4}-\d{2}$/;
 export const monthOf = (date: Date) =>
@@ -29,7 +30,7 @@ export const windowOf = (month: string) => ({
 
 type Sum = Bill["items"][number];
 
-// The key of a sum, with a link to the object that it names: "service default/chat", or a queue.
+// The key of a sum, with a link to the object that it names: "service default/chat", "default/pi" for a job, or a queue.
 function SumKey({ sum, by, select }: { sum: Sum; by: string; select: (key: string) => void }) {
   const t = useT();
   if (sum.is_rest) return <>{t("(rest)")}</>;
@@ -39,7 +40,7 @@ function SumKey({ sum, by, select }: { sum: Sum; by: string; select: (key: strin
         {sum.key}
       </Button>
     );
-  const named = /^(\w+) (?:.*\/)?(.+)$/.exec(sum.key);
+  const named = /^(?:(\w+) )?(?:.*\/)?(.+)$/.exec(sum.key);
   if (by === "queue")
     return (
       <ObjectLink kind="queue" name={sum.key}>
@@ -47,7 +48,7 @@ function SumKey({ sum, by, select }: { sum: Sum; by: string; select: (key: strin
       </ObjectLink>
     );
   return named && (by === "service" || by === "job") ? (
-    <ObjectLink kind={named[1]!} name={named[2]!}>
+    <ObjectLink kind={named[1] ?? by} name={named[2]!}>
       {sum.key}
     </ObjectLink>
   ) : (

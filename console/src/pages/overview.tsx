@@ -9,8 +9,9 @@ import { SelectField } from "../ui/fields";
 import { bytes, share } from "../ui/format";
 import { type Column, DataTable } from "../ui/table";
 import { GrantedCell, ShareCell, SliceLink } from "./amounts";
-import { type ColourBy, FleetMap, type MapDevice } from "./fleet-map";
+import { FleetMap, type MapDevice } from "./fleet-map";
 import { ProblemList, useProblems } from "./problems";
+import type { ColourBy } from "./slice-colours";
 import { WhatFits } from "./what-fits";
 
 // Above this number the map shows groups of devices by node pool and model.

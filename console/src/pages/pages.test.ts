@@ -6,6 +6,7 @@ import { messagesFor } from "../ui/fields";
 import { pageOf, sharesText, workloadOf } from "./amounts";
 import { addMonths, windowOf } from "./invoices";
 import { inOrder } from "./queues";
+import { colours, groupOf } from "./slice-colours";
 import { groupSlices } from "./slices";
 import { grantedPercent, mostIdle, periodOf } from "./usage";
 
@@ -25,8 +26,8 @@ function slice(change: Partial<NodeSlice> = {}, part: Partial<NodeSlice["parts"]
 }
 it("groups slices with sums and the earliest time", () => {
   const slices = [
-    slice(),
-    slice({ name: "b", created_ns: 3, labels: { team: "x" } }),
+    slice({ idle_seconds: 60 }),
+    slice({ name: "b", idle_seconds: 59, created_ns: 3, labels: { team: "x" } }),
     slice({ name: "c", account: "alice", owner_uid: 1000 }),
   ];
   const [root, alice] = groupSlices(slices, "account");
@@ -36,7 +37,7 @@ it("groups slices with sums and the earliest time", () => {
     charged: 2 * gib,
     share: 4000,
     since: 3,
-    idle: 2,
+    idle: 1, // A minute without a kernel.
   });
   expect(alice?.key).toBe("alice");
   expect(groupSlices(slices, "user").map((g) => g.key)).toEqual(["uid 0", "uid 1000"]);
@@ -67,6 +68,14 @@ it("finds the object that a slice belongs to, and its page", () => {
 it("computes the window of a month with an exclusive end", () => {
   expect(windowOf("2026-12")).toEqual({ from: "2026-12-01T00:00:00Z", to: "2027-01-01T00:00:00Z" });
   expect(addMonths("2026-01", -1)).toBe("2025-12");
+});
+
+it("colours slices by the time since their last kernel", () => {
+  const names = [0, 59, 60, 600, 3600, 86_400].map((idle_seconds) =>
+    groupOf(slice({ idle_seconds }), "idle"),
+  );
+  expect(names).toEqual(["busy", "busy", "≥ 1m", "≥ 10m", "≥ 1h", "≥ 1d"]);
+  expect([...colours([], "idle").keys()]).toEqual([...new Set(names)]);
 });
 
 it("lists waiting jobs in their order, then running and ended ones", () => {

@@ -82,11 +82,20 @@ function PartsTable({ slice }: { slice: Slice }) {
   );
 }
 
+// Returns for how long the other slice held a device while this one had work, in the last minute.
+const delayedBy = (slice: Slice, other: string) =>
+  slice.parts
+    .flatMap((part) => part.compute?.waits_60s ?? [])
+    .filter((wait) => wait.slice === other)
+    .reduce((sum, wait) => sum + wait.waiting_ns, 0);
+
 function Neighbours({ slice, node }: { slice: Slice; node: string }) {
   const t = useT();
   const { slices } = useSlices([node]);
   const devices = new Set(slice.parts.map((p) => p.uuid));
-  const others = slices.filter((s) => s.name !== slice.name && s.parts.some((p) => devices.has(p.uuid)));
+  const others = slices
+    .filter((s) => s.name !== slice.name && s.parts.some((p) => devices.has(p.uuid)))
+    .sort((a, b) => delayedBy(slice, b.name) - delayedBy(slice, a.name));
   return (
     <Panel title={t("Neighbours on its devices")}>
       {others.length === 0 ? (
@@ -103,6 +112,15 @@ function Neighbours({ slice, node }: { slice: Slice; node: string }) {
               <th scope="col" className="numeric">
                 {t("Used in 60 s")}
               </th>
+              <th scope="col" className="numeric">
+                <abbr
+                  title={t(
+                    "A neighbour's part of the contended time: it held the device while this slice had work.",
+                  )}
+                >
+                  {t("Delayed this slice in 60 s")}
+                </abbr>
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -114,6 +132,7 @@ function Neighbours({ slice, node }: { slice: Slice; node: string }) {
                 <td>{other.account}</td>
                 <td className="numeric">{sharesText(other)}</td>
                 <td className="numeric">{percent(achievedOf(other))}</td>
+                <td className="numeric">{span(delayedBy(slice, other.name))}</td>
               </tr>
             ))}
           </tbody>

@@ -11,7 +11,7 @@ import { type NodeSlice, useSlices } from "../live/objects";
 import { Age, Button, Code, Empty, ErrorPanel, Loading, Page, Panel, Status } from "../ui/basics";
 import { ConfirmDialog } from "../ui/dialog";
 import { SelectField } from "../ui/fields";
-import { amount, bytes, percent, share } from "../ui/format";
+import { age, amount, bytes, percent, share } from "../ui/format";
 import { type Column, DataTable } from "../ui/table";
 import {
   achievedOf,
@@ -87,12 +87,12 @@ function useColumns(): Column<NodeSlice>[] {
         cell: (s) =>
           isIdle(s) ? (
             <Status state="idle" tone="idle">
-              {t("idle")}
+              {t("idle for {time}", { time: age(s.idle_seconds * 1e9) })}
             </Status>
           ) : (
             percent(achievedOf(s))
           ),
-        sortBy: achievedOf,
+        sortBy: (s) => achievedOf(s) || -s.idle_seconds,
       },
       {
         key: "since",

@@ -73,6 +73,7 @@ export class Stack {
   url = "";
   private tcp = "";
   private secrets = new Map<Role, string>();
+  private isUp = false;
   private agent: ChildProcess | null = null;
   private controller: ChildProcess | null = null;
 
@@ -97,6 +98,23 @@ export class Stack {
     await until("the agent", async () => (await ask(this.agentSocket, "/v1/version")).status === 200);
     await this.startController();
     this.url = `http://${this.tcp}`;
+  }
+
+  // Starts the agent and the controller as a user does, and returns the console's address with its code.
+  async beginWithUp(devices = "a10x2"): Promise<string> {
+    this.tcp = `127.0.0.1:${await freePort()}`;
+    this.url = `http://${this.tcp}`;
+    this.isUp = true;
+    const output = this.carve(
+      "up",
+      "--sim",
+      devices,
+      "--state",
+      join(this.folder, "state"),
+      "--listen",
+      this.tcp,
+    );
+    return /^console +(\S+)$/m.exec(output)![1]!;
   }
 
   // Returns a secret that signs in with the role: an operator's is a one-time code.
@@ -137,11 +155,13 @@ export class Stack {
   }
 
   // Runs `carve` and returns its output.
-  carve(...args: string[]): string {
+  carve = (...args: string[]): string => this.carveIn(process.env, ...args);
+
+  carveIn(env: NodeJS.ProcessEnv, ...args: string[]): string {
     return execFileSync(
       join(build, "bin", "carve"),
       ["--socket", this.agentSocket, "--controller", this.controllerSocket, ...args],
-      { encoding: "utf8", cwd: this.folder, stdio: ["ignore", "pipe", "pipe"] },
+      { encoding: "utf8", cwd: this.folder, env, stdio: ["ignore", "pipe", "pipe"] },
     );
   }
 
@@ -156,6 +176,11 @@ export class Stack {
   }
 
   async end() {
+    if (this.isUp) {
+      this.carve("down", "--all");
+      rmSync(this.folder, { recursive: true, force: true });
+      return;
+    }
     // The services end with their objects, so that no program is left.
     for (const kind of ["services", "applications", "jobs"])
       for (const object of (await this.controllerGet(`/v1/${kind}`).catch(() => ({ items: [] }))).items ?? [])
