@@ -17,7 +17,7 @@ namespace carve::objects {
 struct NodeSpec {
   std::string pool;           // The node pool that it belongs to; empty if none.
   std::string instance_type;  // "ml.gu7i.c8m30.1-gu30"; empty if unknown.
-  bool schedulable = true;    // False for no new slices.
+  bool schedulable = true;    // False if the node accepts no new slices.
   std::string cordoned;       // "root since 2026-11-21T09:00:00.000Z", if it is not schedulable.
   bool stopped = false;       // By `carve node stop`: no new slices until `carve node start`.
   bool restarting = false;    // By `carve node restart`: no new slices until the running ones have ended.

@@ -197,7 +197,7 @@ class DeviceScheduler {
   Tuning tuning_;
   std::array<Client, max_clients> clients_{};
   std::bitset<max_clients> present_;
-  Share mean_weight_ = equal_weight;  // Mean weight of the clients with a share; the weight of all others.
+  Share mean_weight_ = equal_weight;  // Of the clients that have a share. Clients without one get it.
   FairClock clock_[3];
   std::optional<unsigned> holder_;
   std::optional<unsigned> last_holder_, upcoming_;
