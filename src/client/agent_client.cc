@@ -99,6 +99,9 @@ Answer<api::Nothing> AgentClient::add_container(std::string_view name,
                                                 const api::ContainerStarted& container) const {
   return client_.post<api::Nothing>(slice_path(name, "container"), container);
 }
+Answer<api::Nothing> AgentClient::set_pods(std::string_view name, const api::ClaimPods& pods) const {
+  return client_.post<api::Nothing>(slice_path(name, "pods"), pods);
+}
 Answer<api::SlotFiles> AgentClient::slot_files(ContainerSlot slot) const {
   return client_.get<api::SlotFiles>(slot_path(slot));
 }

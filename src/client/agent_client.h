@@ -80,6 +80,8 @@ class AgentClient {
   Answer<api::Entered> enter(std::string_view name, const api::EnterRequest& request) const;
   // Makes the cgroup of the container's first process the cgroup of the slice. Requires root.
   Answer<api::Nothing> add_container(std::string_view name, const api::ContainerStarted& container) const;
+  // Sets the pods that may use the slice's claim. Requires root.
+  Answer<api::Nothing> set_pods(std::string_view name, const api::ClaimPods& pods) const;
   // Returns the mounts and device nodes that a container of the slot needs.
   Answer<api::SlotFiles> slot_files(ContainerSlot slot) const;
   // Removes the slot's CDI file.

@@ -37,26 +37,40 @@ TEST(AgentClient, sends_each_call_with_its_method_path_and_body) {
   (void)agent.supervise("a");
   (void)agent.enter("a", {.command = "x y"});
   (void)agent.add_container("a", {.pid = 8});
+  (void)agent.set_pods("a", {.pods = {{"n", "p", "u"}}});
   (void)agent.slot_files(slot);
   (void)agent.withdraw_slot(slot);
   (void)agent.events();
   (void)agent.watch_events("", [](const StreamEvent&) {});
   (void)agent.usage_after(9);
   (void)agent.usage_of({1, 2});
-  const std::vector<std::string> begins = {
-      "GET /v1/version ",          "GET /v1/node ",
-      "PATCH /v1/node {",          "GET /v1/devices ",
-      "GET /v1/doctor ",           "GET /v1/consolidation?devices=3 ",
-      "GET /v1/trace?seconds=7 ",  "GET /metrics ",
-      "GET /v1/slices ",           "GET /v1/slices?all=true ",
-      "GET /v1/slices/a ",         "POST /v1/slices {",
-      "POST /v1/explain {",        "PATCH /v1/slices/a {",
-      "DELETE /v1/slices/a ",      "DELETE /v1/slices/a?when_empty=true ",
-      "POST /v1/slices/a/thaw {}", "POST /v1/slices/a/supervise {}",
-      "POST /v1/slices/a/enter {", "POST /v1/slices/a/container {",
-      "GET /v1/slots/s007 ",       "DELETE /v1/slots/s007 ",
-      "GET /v1/events ",           "GET /v1/events?watch=true ",
-      "GET /v1/usage?after=9 ",    "GET /v1/usage?ids=1,2 "};
+  const std::vector<std::string> begins = {"GET /v1/version ",
+                                           "GET /v1/node ",
+                                           "PATCH /v1/node {",
+                                           "GET /v1/devices ",
+                                           "GET /v1/doctor ",
+                                           "GET /v1/consolidation?devices=3 ",
+                                           "GET /v1/trace?seconds=7 ",
+                                           "GET /metrics ",
+                                           "GET /v1/slices ",
+                                           "GET /v1/slices?all=true ",
+                                           "GET /v1/slices/a ",
+                                           "POST /v1/slices {",
+                                           "POST /v1/explain {",
+                                           "PATCH /v1/slices/a {",
+                                           "DELETE /v1/slices/a ",
+                                           "DELETE /v1/slices/a?when_empty=true ",
+                                           "POST /v1/slices/a/thaw {}",
+                                           "POST /v1/slices/a/supervise {}",
+                                           "POST /v1/slices/a/enter {",
+                                           "POST /v1/slices/a/container {",
+                                           "POST /v1/slices/a/pods {",
+                                           "GET /v1/slots/s007 ",
+                                           "DELETE /v1/slots/s007 ",
+                                           "GET /v1/events ",
+                                           "GET /v1/events?watch=true ",
+                                           "GET /v1/usage?after=9 ",
+                                           "GET /v1/usage?ids=1,2 "};
   const auto requests = stub.requests();
   ASSERT_EQ(requests.size(), begins.size());
   for (size_t i = 0; i < begins.size(); ++i) EXPECT_THAT(requests[i], StartsWith(begins[i]));

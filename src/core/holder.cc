@@ -61,4 +61,8 @@ Outcome<void> check(const Holder& holder) {
   return check_uid("pod.uid", holder.pod->uid);
 }
 
+Outcome<void> check(const ClaimPod& pod) {
+  return check(Holder{.pod = PodContainer{pod.namespace_, pod.name, pod.uid, "any"}, .claim = {}});
+}
+
 }  // namespace carve

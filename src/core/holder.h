@@ -19,6 +19,17 @@ struct PodContainer {
   friend bool operator==(const PodContainer&, const PodContainer&) = default;
 };
 
+// A pod that may use the slice of a claim.
+struct ClaimPod {
+  std::string namespace_;
+  std::string name;
+  std::string uid;
+
+  friend bool operator==(const ClaimPod&, const ClaimPod&) = default;
+};
+
+inline constexpr size_t max_claim_pods = 256;  // kubernetes 1.36.2, ResourceClaimReservedForMaxSize.
+
 struct Holder {
   std::optional<PodContainer> pod;
   std::optional<std::string> claim;  // The uid of a resource claim.
@@ -36,5 +47,6 @@ std::string text(const Holder&);
 
 // Checks a holder from outside: it must be a pod or a claim, with valid Kubernetes names.
 Outcome<void> check(const Holder&);
+Outcome<void> check(const ClaimPod&);
 
 }  // namespace carve

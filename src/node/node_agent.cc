@@ -81,6 +81,12 @@ Outcome<void> NodeAgent::add_container(SliceId id, pid_t init, const std::string
   return lifecycle_.add_container(**slice, init, container);
 }
 
+Outcome<void> NodeAgent::refuse_container(SliceId id, pid_t init, const std::string& message) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  return lifecycle_.refuse_container(**slice, init, message);
+}
+
 Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const std::string& by) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
@@ -162,6 +168,12 @@ Outcome<SliceView> NodeAgent::release(SliceId id, const std::string& why) {
 
 void NodeAgent::withdraw(ContainerSlot slot) { remove_cdi(node_.settings.cdi_dir, slot); }
 
+Outcome<void> NodeAgent::set_claim_pods(SliceId id, std::vector<ClaimPod> pods) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  return lifecycle_.set_claim_pods(**slice, std::move(pods));
+}
+
 api::SlotFiles NodeAgent::files_of(ContainerSlot slot) const {
   std::vector<unsigned> minors;
   if (node_.settings.paths.sim_set.empty())
@@ -180,7 +192,7 @@ Outcome<SliceView> NodeAgent::thaw(SliceId id) {
 }
 
 std::optional<shm::AttachReply> NodeAgent::attach(const os::Peer& peer,
-                                                  const std::optional<ContainerSlot>& through,
+                                                  const std::optional<AttachPoint>& through,
                                                   const shm::AttachRequest& request,
                                                   std::vector<os::Fd>& descriptors,
                                                   const std::function<void()>& again) {

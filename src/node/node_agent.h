@@ -22,6 +22,7 @@ class NodeAgent final : public Agent {
   Outcome<Entry> enter(SliceId, os::Peer, const EnterRequest&) override;
   Outcome<void> supervise(SliceId, os::Peer) override;
   Outcome<void> add_container(SliceId, pid_t init, const std::string& container) override;
+  Outcome<void> refuse_container(SliceId, pid_t init, const std::string& message) override;
   Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) override;
   Outcome<void> set_policy(Policy, const std::string& by) override;
   Outcome<void> set_memory_unit(MemoryUnit, WhenHeld, const std::string& by) override;
@@ -31,9 +32,10 @@ class NodeAgent final : public Agent {
   Outcome<SliceView> stop(SliceId, const std::string& why) override;
   Outcome<SliceView> release(SliceId, const std::string& why) override;
   void withdraw(ContainerSlot) override;
+  Outcome<void> set_claim_pods(SliceId, std::vector<ClaimPod>) override;
   api::SlotFiles files_of(ContainerSlot) const override;
   Outcome<SliceView> thaw(SliceId) override;
-  std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+  std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<AttachPoint>& through,
                                          const shm::AttachRequest&, std::vector<os::Fd>& descriptors,
                                          const std::function<void()>& again) override;
   bool inspect_processes(const std::string& slice, const std::function<void()>& done) override;

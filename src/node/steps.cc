@@ -106,12 +106,12 @@ class Sockets {
  public:
   Sockets(os::Loop& loop, const Options& options, Running& running, os::Fd attach, os::Fd api)
       : Sockets(loop, options, running.agent, std::move(attach), std::move(api)) {
-    listeners_ = &running.node.slot_listeners;
-    listeners_->open = [this, &loop, &agent = running.agent](ContainerSlot slot, os::Fd listener) {
-      slots_[slot] = std::make_unique<AttachServer>(loop, agent, std::move(listener), slot);
+    listeners_ = &running.node.attach_listeners;
+    listeners_->open = [this, &loop, &agent = running.agent](const AttachPoint& point, os::Fd listener) {
+      points_[point] = std::make_unique<AttachServer>(loop, agent, std::move(listener), point);
     };
-    listeners_->close = [this](ContainerSlot slot) { slots_.erase(slot); };
-    open_slots(running.node);
+    listeners_->close = [this](const AttachPoint& point) { points_.erase(point); };
+    open_attach_points(running.node);
     files_.emplace(running.node);
     keep(options, running.node);
     loop.every(os::second, [this, &node = running.node] { check_files(node); });
@@ -186,8 +186,8 @@ class Sockets {
   std::vector<os::KeptSocket> kept_;
   std::optional<RuntimeFiles> files_;
   AttachServer attach_;
-  std::map<ContainerSlot, std::unique_ptr<AttachServer>> slots_;
-  SlotListeners* listeners_ = nullptr;
+  std::map<AttachPoint, std::unique_ptr<AttachServer>> points_;
+  AttachListeners* listeners_ = nullptr;
   Routes routes_;
   http::Server api_;
   std::optional<http::Server> metrics_;

@@ -360,3 +360,76 @@ def test_a_program_that_attaches_endlessly_uses_no_resources(node):
     assert len(events(node, made["name"])) < 40
     status, shown = call(node, "GET", f"/v1/slices/{made['name']}")
     assert status == 200 and not any(process["attached"] for process in shown["processes"])
+
+
+CLAIM = "5e0f4b1a-7a11-4b3c-9a3e-0f5b6a1c2d3e"
+
+
+def grant_claim(agent, memory=2 * GiB, uid=CLAIM):
+    part = {"device": agent.json("devices")["devices"][0]["uuid"], "memory_bytes": memory}
+    return call(agent, "POST", "/v1/slices", {"placed": [part], "lifetime": "explicit", "holder": {"claim": uid}})
+
+
+def set_pods(agent, name, *uids):
+    pods = [{"namespace": "a", "name": f"p{i}", "uid": uid} for i, uid in enumerate(uids)]
+    return call(agent, "POST", f"/v1/slices/{name}/pods", {"pods": pods})
+
+
+def test_containers_of_all_pods_of_a_claim_share_its_slice(node, cgroups):
+    point = f"c-{CLAIM}"
+    status, slice_ = grant_claim(node)
+    name = slice_["name"]
+    assert status == 201 and grant_claim(node)[1]["name"] == name, "a claim has one slice"
+    spec = json.loads((node.cdi / f"carve.dev-claim_{point}.json").read_text())
+    assert spec["kind"] == "carve.dev/claim" and spec["devices"][0]["name"] == point
+    mounts = {m["containerPath"]: m["hostPath"] for m in spec["devices"][0]["containerEdits"]["mounts"]}
+    assert mounts["/run/carve"] == str(directory(node, point))
+    assert set_pods(node, name, "u1", "u2")[0] == 200
+    running = [start(node, "--allocate", "500MiB", "--seconds", "600", slot=point, cgroup=cgroups("u1", c)) for c in ("c1", "c2")]
+    assert until(lambda: node.show(name)["parts"][0]["charged_bytes"] > 1400 << 20)
+    assert error_of(start(node, "--allocate", "500MiB", slot=point, cgroup=cgroups("u2", "c1"))) == FULL, "the quota is the claim's"
+    # A pod that the agent does not know is looked up; one that may not use the claim is rejected.
+    late = start(node, "--allocate", "1MiB", slot=point, cgroup=cgroups("u3", "c1"))
+    foreign = start(node, "--allocate", "1MiB", slot=point, cgroup=cgroups("u4", "c1"))
+    assert until(lambda: node.show(name).get("unknown_pods") == ["u3", "u4"])
+    assert set_pods(node, name, "u1", "u2", "u3")[0] == 200
+    assert error_of(late) is None and error_of(foreign) not in (None, FULL)
+    assert any("pod u4 were refused: it may not use claim" in e for e in events(node, name))
+    # The next agent knows the pods and writes the CDI file again.
+    (node.cdi / f"carve.dev-claim_{point}.json").unlink()
+    node.process.kill()
+    node.process.wait()
+    node.start()
+    assert (node.cdi / f"carve.dev-claim_{point}.json").exists()
+    assert error_of(start(node, "--allocate", "1MiB", slot=point, cgroup=cgroups("u3", "c2"))) is None
+    for program in running:
+        end(program)
+    assert call(node, "DELETE", f"/v1/slices/{name}?when_empty=true")[0] == 200
+    assert until(lambda: name not in node.slices())
+    assert not directory(node, point).exists() and not list(node.cdi.glob("*claim*"))
+    assert grant_claim(node)[0] == 201, "a claim may be prepared again after it was released"
+
+
+def test_a_container_with_two_claims_is_rejected(node, cgroups):
+    other = "6e0f4b1a-7a11-4b3c-9a3e-0f5b6a1c2d3e"
+    names = [grant_claim(node, GiB, uid)[1]["name"] for uid in (CLAIM, other)]
+    for name in names:
+        assert set_pods(node, name, "u1")[0] == 200
+    point = f"c-{CLAIM}"
+    programs = [start(node, "--allocate", "1MiB", slot=point, cgroup=cgroups("u1", c)) for c in ("c1", "c2")]
+    assert answer_in(node, point) == TRY_AGAIN
+    message = "container c1 has 2 claims of carve.dev; use one claim with 2 requests"
+    report = {"pid": programs[0].pid, "id": "c1", "refusal": message}
+    assert call(node, "POST", f"/v1/slices/{names[0]}/container", report)[0] == 200
+    assert call(node, "POST", f"/v1/slices/{names[0]}/container", {"pid": programs[1].pid, "id": "c2"})[0] == 200
+    assert error_of(programs[0]) not in (None, FULL) and error_of(programs[1]) is None
+    assert any(message in e for e in events(node, names[0]))
+
+
+def test_pods_of_a_claim_are_checked(node, cgroups):
+    _, of_pod = grant(node)
+    assert set_pods(node, of_pod["name"], "u1")[1]["detail"].endswith("does not belong to a claim")
+    name = grant_claim(node)[1]["name"]
+    assert set_pods(node, name, "u 1")[0] == 400 and set_pods(node, name, *map(str, range(257)))[0] == 400
+    assert set_pods(node, name, *map(str, range(256)))[0] == 200
+    assert set_pods(node, "none", "u1")[0] == 404

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 
+from cluster import free_ports
 from programs import Programs
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -77,7 +78,7 @@ class NodeCluster:
         self.dir = self.folder / "k"
         self.cdi = pathlib.Path("/var/run/cdi")
         self.socket = self.folder / "s"
-        self.port = 26600
+        self.port = free_ports(10)
         self.env = {**os.environ, "KUBE_BUILD": str(KUBE_BUILD), "KUBE_DIR": str(self.dir), "KUBE_PORT": str(self.port)}
         self.spec = spec
         self.containerd = pathlib.Path(containerd or KUBE_BUILD / "bin")
@@ -124,7 +125,7 @@ class NodeCluster:
         # Like its container: root without capabilities.
         bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if shutil.which("setpriv") else []
         self.start("carve-kubelet", *bare, BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket,
-                   "--pod-resources", self.dir / "kubelet/pod-resources/kubelet.sock", "--runtime", self.dir / "containerd/sock",
+                   "--kubelet-dir", self.dir / "kubelet", "--plugin-dir", "/var/lib/kubelet/device-plugins", "--runtime", self.dir / "containerd/sock",
                    "--kubeconfig", self.account_config, "--log-level", "debug")
 
     def stop(self, name, how=signal.SIGTERM):
@@ -141,10 +142,10 @@ class NodeCluster:
         self.programs.start("kubelet")
 
     def cdi_files(self):
-        """Returns the CDI files of this agent's slots; those of other agents on the machine may be in the
-        same folder."""
+        """Returns the CDI files of this agent's slots and claims; those of other agents on the machine may be
+        in the same folder."""
         found = []
-        for file in self.cdi.glob("carve.dev-slot_*.json"):
+        for file in self.cdi.glob("carve.dev-*.json"):
             with contextlib.suppress(FileNotFoundError):
                 if str(self.folder) in file.read_text():
                     found.append(file)
@@ -201,7 +202,10 @@ class NodeCluster:
         """Creates carve-kubelet's service account with the same rights as that of the DaemonSet."""
         rules = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]},
                  {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["patch"]},
-                 {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}]
+                 {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+                 {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"],
+                  "verbs": ["get", "list", "watch", "create", "update", "delete"]},
+                 {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["get"]}]
         subject = {"kind": "ServiceAccount", "name": "carve-agent", "namespace": "default"}
         objects = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "carve-agent"}},
                    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "carve-agent"},

@@ -74,8 +74,10 @@ Result<ClusterView, std::string> read_view(std::string_view nodes_json, std::str
   std::ranges::sort(nodes->items, {}, &kubernetes::ObjectMeta::name);
   for (const kubernetes::ObjectMeta& node : nodes->items) {
     ViewNode& view = out.nodes.emplace_back(view_of(node, out.pods));
-    view.has_slots = !slots.without.contains(node.name);
-    if (!view.has_slots && view.problem.empty())
+    const auto label = node.labels.find("carve.dev/node");
+    view.is_dra = label != node.labels.end() && label->second == "dra";
+    view.has_slots = !slots.without.contains(node.name) && !view.is_dra;
+    if (!view.has_slots && !view.is_dra && view.problem.empty())
       view.problem = "kubelet does not advertise carve.dev/slot; check the carve-agent pod on this node";
   }
   return out;

@@ -18,6 +18,7 @@ namespace carve::kubernetes::cli {
 struct ViewNode {
   kubernetes::ObjectMeta object;
   std::optional<kubernetes::NodeDevices> devices;  // No value if there is a `problem`.
+  bool is_dra = false;                             // Pods get its devices with resource claims.
   bool has_slots = true;  // False if kubelet offers no slot; no pod with a slice can then run on the node.
   std::optional<fleet::GpuNode> state;
   std::string problem;

@@ -19,6 +19,9 @@ constexpr const char* policy_names[] = {"carve-pods",   "carve-resizes",       "
                                         "carve-nodes",  "carve-system-labels", "carve-resource-slices",
                                         "carve-claims", "carve-requests",      "carve-labels"};
 
+constexpr const char* dra_gates[] = {"DynamicResourceAllocation", "DRAConsumableCapacity", "DRADeviceTaints",
+                                     "DRAPartitionableDevices", "DRAExtendedResource"};
+
 Json parsed(const Answer& answer) {
   if (!answer) return {};
   const auto out = api::parse(*answer, api::Decimals::as_doubles, max_levels);
@@ -110,6 +113,25 @@ DoctorRow policies(const Answer& answer) {
   return {"policies", deployed, ""};
 }
 
+// Checks the feature gates that nodes with DRA need. All are on by default in Kubernetes 1.36.
+DoctorRow feature_gates(const Answer& metrics) {
+  if (!metrics) return unread("feature gates", metrics.error());
+  std::string missing;
+  for (const char* gate : dra_gates) {
+    const size_t at = metrics->find(fmt::format("kubernetes_feature_enabled{{name=\"{}\",", gate));
+    const size_t end = std::min(metrics->find('\n', std::min(at, metrics->size())), metrics->size());
+    const bool is_on = at != std::string::npos && metrics->substr(at, end - at).ends_with("} 1");
+    if (!is_on) missing += (missing.empty() ? "" : ", ") + std::string(gate);
+  }
+  if (missing.empty()) return {"feature gates", deployed, ""};
+  return {
+      "feature gates", failed,
+      fmt::format(
+          "{}: off or unknown, but nodes with carve.dev/bookkeeper=dra need it; Kubernetes 1.36 has it on "
+          "by default",
+          missing)};
+}
+
 DoctorRow nodes(const ClusterView* view) {
   if (view == nullptr) return {"nodes", failed, "the nodes cannot be listed"};
   if (!view->nodes_problem.empty()) return unread("nodes", view->nodes_problem);
@@ -143,13 +165,15 @@ DoctorReport examine(const DoctorAnswers& answers, const ClusterView* view) {
   if (is_absent(answers.deployment) && is_absent(answers.daemon_set) && is_absent(answers.mutating))
     return {{server(answers.version),
              {"Carve", failed, "not installed; run kubectl apply -k deploy/kubernetes/overlays/default"}}};
-  return {
+  DoctorReport out{
       {server(answers.version),
        answers.settings ? DoctorRow{"settings", deployed, ""} : unread("settings", answers.settings.error()),
        replicas("coordinator", answers.deployment, "/spec/replicas", "/status/readyReplicas"),
        webhook_of_pods(answers.mutating, answers.settings),
        webhook("webhook of settings", answers.validating), policies(answers.policies),
        agents(answers.daemon_set), nodes(view)}};
+  if (answers.metrics) out.components.push_back(feature_gates(*answers.metrics));
+  return out;
 }
 
 Table table_of(const DoctorReport& report) {

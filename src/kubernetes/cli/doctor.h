@@ -2,6 +2,7 @@
 // reason. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct DoctorAnswers {
   Answer mutating, validating;  // The webhook configurations.
   Answer policies;              // The list of ValidatingAdmissionPolicyBindings.
   Answer settings;              // ConfigMap carve-settings.
+  // The API server's metrics. No value unless a node uses DRA.
+  std::optional<Answer> metrics = {};
 };
 
 struct DoctorRow {

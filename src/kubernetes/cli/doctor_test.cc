@@ -60,6 +60,24 @@ TEST(Doctor, reports_a_setting_that_the_webhook_does_not_follow) {
   EXPECT_EQ(row(answers, "webhook of pods").state, "Deployed");
 }
 
+TEST(Doctor, reports_feature_gates_that_are_off_if_a_node_uses_dra) {
+  DoctorAnswers answers = healthy_answers();
+  EXPECT_EQ(row(answers, "feature gates").state, "") << "no node uses DRA";
+  std::string metrics = "# TYPE kubernetes_feature_enabled gauge\n";
+  for (const char* gate :
+       {"DRAConsumableCapacity", "DRADeviceTaints", "DRAExtendedResource", "DRAPartitionableDevices"})
+    metrics += fmt::format("kubernetes_feature_enabled{{name=\"{}\",stage=\"BETA\"}} 1\n", gate);
+  answers.metrics = metrics + "kubernetes_feature_enabled{name=\"DynamicResourceAllocation\",stage=\"\"} 1\n";
+  EXPECT_EQ(row(answers, "feature gates").state, "Deployed") << row(answers, "feature gates").reason;
+  answers.metrics = metrics + "kubernetes_feature_enabled{name=\"DynamicResourceAllocation\",stage=\"\"} 0\n";
+  EXPECT_EQ(row(answers, "feature gates").state, "Failed");
+  EXPECT_THAT(row(answers, "feature gates").reason, HasSubstr("DynamicResourceAllocation: off or unknown"));
+  answers.metrics = std::string();
+  EXPECT_THAT(row(answers, "feature gates").reason, HasSubstr("DRADeviceTaints, DRAPartitionableDevices"));
+  answers.metrics = tl::unexpected(std::string("(Forbidden)"));
+  EXPECT_EQ(row(answers, "feature gates").state, "Unknown");
+}
+
 TEST(Doctor, reports_one_row_for_one_cause) {
   const Answer away = tl::unexpected(std::string("The connection to the server was refused"));
   DoctorAnswers answers{away, away, away, away, away, away, away};

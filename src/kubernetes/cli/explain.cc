@@ -22,12 +22,14 @@ Explanation explained(coordinator::Cache& cache, const ClusterView& view, const 
                       const std::string& uid) {
   Explanation out{.pod = name, .message = explain_waiting(cache, uid), .nodes = {}};
   std::vector<std::string_view> names;
-  for (const ViewNode& node : view.nodes) names.push_back(node.object.name);
+  for (const ViewNode& node : view.nodes)
+    if (!node.is_dra) names.push_back(node.object.name);
   const auto refusals = filter_nodes(cache, uid, names);
   for (size_t i = 0; i < names.size(); ++i)
     if (refusals[i].empty()) out.nodes.emplace_back(names[i]);
   for (const ViewNode& node : view.nodes)
-    if (!node.has_slots) out.message += fmt::format("; node {}: {}", node.object.name, node.problem);
+    if (!node.has_slots && !node.is_dra)
+      out.message += fmt::format("; node {}: {}", node.object.name, node.problem);
   return out;
 }
 

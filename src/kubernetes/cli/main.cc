@@ -18,6 +18,7 @@ using kubernetes::cli::failed_status, kubernetes::cli::usage_status;
 struct TranslateOptions {
   std::string file, unit, form;
   bool allows_unknown = false;
+  bool uses_claims = false;  // Translate to resource claims.
 };
 
 int translate(const TranslateOptions& options) {
@@ -30,7 +31,8 @@ int translate(const TranslateOptions& options) {
   settings.unit = parse<MemoryUnit>(options.unit);
   settings.has_other_makers = true;
   settings.allows_unknown_gpu_requests = options.allows_unknown;
-  const auto translated = kubernetes::cli::translate(*text, settings);
+  const auto translated = options.uses_claims ? kubernetes::cli::translate_to_claims(*text, settings)
+                                              : kubernetes::cli::translate(*text, settings);
   if (!translated) {
     for (const api::FieldError& error : translated.error())
       fmt::print(stderr, "kubectl-carve: {}\n", error.message);
@@ -275,6 +277,8 @@ int main(int argc, char** argv) {
   verb->add_flag(
       dialects::allow_unknown_gpu_option, options.allows_unknown,
       "Accept GPU requests that Carve does not support, like the same option of carve-coordinator");
+  verb->add_flag("--claims", options.uses_claims,
+                 "Print resource claim templates (DRA), and pods that use them instead of limits");
   verb->footer("  kubectl carve translate -f examples/statefulset.yaml --memory-unit 128MiB");
   verb->callback([&] { status = translate(options); });
   kubernetes::cli::VerbOptions verb_options;

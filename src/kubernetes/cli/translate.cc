@@ -4,6 +4,7 @@
 
 #include "dialects/pod/admission.h"
 #include "dialects/pod/dialects.h"
+#include "kubernetes/cli/claim_templates.h"
 #include "kubernetes/cli/pod_documents.h"
 #include "objects/error_list.h"
 #include "yaml/documents.h"
@@ -53,6 +54,30 @@ Result<Translation, api::FieldErrors> translate(std::string_view manifests,
           "a document has {}, but its kind is unknown; the webhook translates its pods when they are created",
           key));
     out.documents.push_back(document->dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  if (!errors.empty()) return tl::unexpected(errors.all());
+  return out;
+}
+
+Result<Translation, api::FieldErrors> translate_to_claims(std::string_view manifests,
+                                                          const dialects::PodSettings& settings) {
+  auto translated = translate(manifests, settings);
+  if (!translated) return translated;
+  Translation out{.documents = {}, .warnings = std::move(translated->warnings)};
+  objects::ErrorList errors;
+  const auto add = [&](const Json& document) {
+    out.documents.push_back(document.dump(-1, ' ', false, Json::error_handler_t::replace));
+  };
+  for (const std::string& text : translated->documents) {
+    auto document = api::parse(text);
+    if (!document) continue;  // Always valid, because translate() wrote it.
+    for (const PodDocument& each : pods_in(*document)) {
+      const auto templates = use_claims(*each.pod, each.name);
+      if (!templates) errors.add_message("", "", each.name + ": " + templates.error());
+      if (templates)
+        for (const Json& one : *templates) add(one);
+    }
+    add(*document);
   }
   if (!errors.empty()) return tl::unexpected(errors.all());
   return out;

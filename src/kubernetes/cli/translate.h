@@ -20,4 +20,8 @@ struct Translation {
 // with the object's name.
 Result<Translation, api::FieldErrors> translate(std::string_view manifests, const dialects::PodSettings&);
 
+// Translates the pods into pods with resource claims (DRA); each document follows its claim templates.
+Result<Translation, api::FieldErrors> translate_to_claims(std::string_view manifests,
+                                                          const dialects::PodSettings&);
+
 }  // namespace carve::kubernetes::cli

@@ -98,5 +98,28 @@ TEST(Translate, returns_documents_without_pods_unchanged) {
   EXPECT_FALSE(translate("{", {}));
 }
 
+TEST(Translate, turns_pods_of_each_dialect_into_pods_with_claims) {
+  const auto translated = translate_to_claims(
+      R"({"kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"2","nvidia.com/gpumem":"3000","nvidia.com/gpucores":"25"}}}]}})",
+      {});
+  ASSERT_TRUE(translated) << translated.error().front().message;
+  ASSERT_EQ(translated->documents.size(), 2u);
+  EXPECT_EQ(
+      translated->documents[0],
+      R"({"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaimTemplate","metadata":{"name":"web-c"},"spec":{"spec":{"devices":{"requests":[{"name":"gpu","exactly":{"deviceClassName":"carve.dev","count":2,"capacity":{"requests":{"memory":"3000Mi","compute":"25"}}}}]}}}})");
+  const std::string& pod = translated->documents[1];
+  EXPECT_THAT(
+      pod, testing::HasSubstr(R"("resourceClaims":[{"name":"gpu-c","resourceClaimTemplateName":"web-c"}])"));
+  EXPECT_THAT(pod, testing::HasSubstr(R"("claims":[{"name":"gpu-c"}])"));
+  for (const char* gone :
+       {"carve-scheduler", "carve.dev/slot", "carve.dev/request", "carve.dev/sliced", "extender"})
+    EXPECT_THAT(pod, testing::Not(testing::HasSubstr(gone)));
+  const auto plain = translate_to_claims(R"({"kind":"ConfigMap","metadata":{"name":"x"}})", {});
+  EXPECT_EQ(plain->documents.size(), 1u);
+  EXPECT_FALSE(translate_to_claims(
+      R"({"kind":"Pod","metadata":{"name":"w"},"spec":{"containers":[{"name":"c","resources":{"limits":{"carve.dev/memory":"4096"}}}]}})",
+      {}));
+}
+
 }  // namespace
 }  // namespace carve::kubernetes::cli

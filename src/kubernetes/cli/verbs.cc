@@ -11,6 +11,7 @@
 #include "kubernetes/cli/fleet_snapshot.h"
 #include "kubernetes/cli/settings.h"
 #include "kubernetes/cli/verb_tools.h"
+#include "kubernetes/cli/view_claims.h"
 #include "kubernetes/cli/views.h"
 #include "kubernetes/coordinator/webhook/settings_review.h"
 #include "objects/object.h"
@@ -43,6 +44,20 @@ Result<ClusterView, std::string> with_named_nodes(ClusterView view, const std::v
 
 // The lists that a verb needs.
 enum class Needs : uint8_t { nodes, pods };
+
+// Returns the claims of carve.dev; none if no node uses DRA. If the caller may not list those of all namespaces, the
+// usage is a lower bound.
+std::vector<ViewClaim> claims_in(const VerbOptions& options, ClusterView& cluster) {
+  const bool uses_dra = std::ranges::any_of(cluster.nodes, [](const ViewNode& node) { return node.is_dra; });
+  if (!uses_dra) return {};
+  const auto list = get(options, "/apis/resource.k8s.io/v1/resourceclaims");
+  auto claims =
+      list ? read_claims(*list) : Result<std::vector<ViewClaim>, std::string>(tl::unexpected(list.error()));
+  if (claims) return std::move(*claims);
+  fmt::print(stderr, "kubectl-carve: warning: {}; the usage of claims is unknown\n", claims.error());
+  cluster.has_all_pods = false;
+  return {};
+}
 
 // Returns the selected nodes that have an agent, and all pods with slices. If the caller may not list the
 // pods of all namespaces, it contains those of one namespace, or none if the verb needs no pods. If the
@@ -109,12 +124,28 @@ int explain_by_events(const VerbOptions& options, const ClusterView& cluster, co
                               cluster.nodes_problem));
 }
 
+// Explains a pod that gets its devices with resource claims. Returns no value if it has no claim of carve.dev.
+std::optional<Explanation> explain_by_claims(const VerbOptions& options, ClusterView cluster,
+                                             const std::string& name_space, const std::string& name) {
+  const auto pod = get(options, fmt::format("/api/v1/namespaces/{}/pods/{}", api::percent_encoded(name_space),
+                                            api::percent_encoded(name)));
+  if (!pod) return std::nullopt;
+  const std::vector<ViewClaim> claims = claims_in(options, cluster);
+  add_claims(cluster, claims);
+  auto why = explain_claims(cluster, claims, *pod);
+  return why ? std::optional(std::move(*why)) : std::nullopt;
+}
+
 int explain_one(const VerbOptions& options, const ClusterView& cluster) {
   const auto name = pod_name(options.pod);
   if (!name) return complain(name.error());
   const std::string name_space = namespace_of(options);
   const auto why = explain_pod(cluster, name_space, *name);
-  if (!why) return complain(why.error());
+  if (!why) {
+    if (const auto claims = explain_by_claims(options, cluster, name_space, *name))
+      return print_explanations(options, {*claims});
+    return complain(why.error());
+  }
   if (!cluster.nodes_problem.empty() && why->nodes.empty())
     return explain_by_events(options, cluster, name_space, *name);
   return print_explanations(options, {*why});
@@ -140,24 +171,27 @@ coordinator::PodsInUnits pods_in_units(const ClusterView& cluster) {
 }  // namespace
 
 int show_nodes(const VerbOptions& options) {
-  const auto cluster = view(options);
+  auto cluster = view(options);
   if (!cluster) return complain(cluster.error());
+  add_claims(*cluster, claims_in(options, *cluster));
   const auto settings = get(options, std::string(system_path) + "/configmaps/carve-settings");
   const NodeList rows = node_rows(*cluster, settings ? unit_in_effect(*settings) : std::nullopt, options.by);
   return print(options, rows, table_of(rows, options.form));
 }
 
 int show_devices(const VerbOptions& options) {
-  const auto cluster = view(options);
+  auto cluster = view(options);
   if (!cluster) return complain(cluster.error());
+  add_claims(*cluster, claims_in(options, *cluster));
   const DeviceList rows = device_rows(*cluster);
   return print(options, rows, table_of(rows, options.form));
 }
 
 int show_slices(const VerbOptions& options) {
-  const auto cluster = partial_view(options);
+  auto cluster = partial_view(options);
   if (!cluster) return complain(cluster.error());
-  const SliceList rows = slice_rows(*cluster, options.name_space);
+  SliceList rows = slice_rows(*cluster, options.name_space);
+  add_claims(rows, *cluster, claims_in(options, *cluster), options.name_space);
   return print(options, rows, table_of(rows, options.form));
 }
 
@@ -219,7 +253,7 @@ int show_doctor(const VerbOptions& options) {
     print(options, report, table_of(report));
     return failed_status;
   }
-  const DoctorAnswers answers{
+  DoctorAnswers answers{
       .version = version,
       .deployment = get(options, std::string(apps_path) + "/deployments/carve-coordinator"),
       .daemon_set = get(options, std::string(apps_path) + "/daemonsets/carve-agent"),
@@ -228,6 +262,8 @@ int show_doctor(const VerbOptions& options) {
       .policies = get(options, std::string(admission_path) + "/validatingadmissionpolicybindings"),
       .settings = get(options, std::string(system_path) + "/configmaps/carve-settings")};
   const auto cluster = partial_view(options, Needs::nodes);
+  if (cluster && std::ranges::any_of(cluster->nodes, &ViewNode::is_dra))
+    answers.metrics = get(options, "/metrics");
   const DoctorReport report = examine(answers, cluster ? &*cluster : nullptr);
   const int status = print(options, report, table_of(report));
   return report.has_failed() ? failed_status : status;

@@ -34,6 +34,9 @@ class SocketAgentApi final : public AgentApi {
                                      const api::ContainerStarted& started) override {
     return agent_.add_container(slice, started);
   }
+  Answer<api::Nothing> set_pods(const std::string& slice, const api::ClaimPods& pods) override {
+    return agent_.set_pods(slice, pods);
+  }
   Answer<api::SlotFiles> slot_files(ContainerSlot slot) override { return agent_.slot_files(slot); }
   Answer<api::Nothing> withdraw_slot(ContainerSlot slot) override { return agent_.withdraw_slot(slot); }
   Answer<std::string> metrics(api::MetricsFormat format) override { return agent_.metrics(format); }

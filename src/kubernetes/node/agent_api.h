@@ -28,6 +28,7 @@ class AgentApi {
   virtual Answer<api::Slice> change(const std::string& slice, const api::SliceChange&) = 0;
   virtual Answer<api::Slice> end_when_empty(const std::string& slice) = 0;
   virtual Answer<api::Nothing> add_container(const std::string& slice, const api::ContainerStarted&) = 0;
+  virtual Answer<api::Nothing> set_pods(const std::string& slice, const api::ClaimPods&) = 0;
   virtual Answer<api::SlotFiles> slot_files(ContainerSlot) = 0;
   virtual Answer<api::Nothing> withdraw_slot(ContainerSlot) = 0;
   virtual Answer<std::string> metrics(api::MetricsFormat) = 0;

@@ -80,6 +80,51 @@ void ContainerReporter::report(const ContainerReport& container) {
   reported_.insert(container.key());
 }
 
+// A pod that tried to attach before its claim was known to list it is looked up first.
+bool ContainerReporter::report_claims(const api::AgentReport& agent,
+                                      const std::vector<RuntimeContainer>& containers) {
+  bool has_claims = false;
+  for (const api::Slice& slice : agent.slices) {
+    if (!slice.holder || !slice.holder->claim) continue;
+    has_claims = true;
+    if (!slice.unknown_pods.empty()) hooks_.look_up(slice);
+  }
+  const auto unexamined = find_unexamined(agent.slices, containers, reported_);
+  if (unexamined.empty()) return has_claims;
+  const auto claims = hooks_.claims();
+  if (!claims) return has_claims;  // They are examined in the next turn.
+  for (const RuntimeContainer& container : unexamined) report_claim(agent, container, *claims);
+  return has_claims;
+}
+
+void ContainerReporter::report_claim(const api::AgentReport& agent, const RuntimeContainer& container,
+                                     const std::vector<ContainerClaims>& claims) {
+  const auto info = runtime_.info(container.id);
+  const auto pid = info ? pid_of(*info) : std::nullopt;
+  if (!pid) return;  // The container has ended, or will be retried.
+  const api::Slice* const slice = slice_at(agent.slices, mounted_attach_point(*info));
+  if (slice == nullptr) {
+    reported_.insert(claim_key(container));
+    return;
+  }
+  const PodContainer pod = pod_container(container);
+  const bool is_known = std::ranges::find(slice->pods, pod.uid, &ClaimPod::uid) != slice->pods.end();
+  if (!is_known && !looked_up_.contains(container.id)) {
+    if (hooks_.look_up(*slice)) looked_up_.insert(container.id);
+    return;  // The next turn sees the claim's pods.
+  }
+  const std::string refusal = claim_refusal(*slice, pod, claims);
+  const auto done = agent_.add_container(slice->name, {.pid = *pid, .id = container.id, .refusal = refusal});
+  if (!done) {
+    os::log::warning("container {} of pod {}/{}: {}", container.id, pod.namespace_, pod.name,
+                     done.error().detail);
+    return;
+  }
+  reported_.insert(claim_key(container));
+  looked_up_.erase(container.id);
+  if (!refusal.empty()) hooks_.refused(pod, refusal);
+}
+
 void ContainerReporter::report_containers() {
   const auto agent = agent_.report();
   if (!agent) {
@@ -90,6 +135,7 @@ void ContainerReporter::report_containers() {
   if (!containers) return;
   for (const ContainerReport& container : find_unreported(agent->slices, *containers, reported_))
     report(container);
+  has_claims_ = report_claims(*agent, *containers);
   std::erase_if(reported_, [&](const std::string& key) {
     return std::ranges::none_of(*containers, [&](const RuntimeContainer& c) { return key.ends_with(c.id); });
   });
@@ -100,7 +146,8 @@ int64_t ContainerReporter::turn() {
   ask_capability(now);
   report_containers();
   const os::MutexLock lock(mutex_);
-  return now < expected_until_ || asked_at_ == 0 ? quick_ns : slow_ns;
+  if (now < expected_until_ || asked_at_ == 0) return quick_ns;
+  return has_claims_ ? os::second : slow_ns;
 }
 
 }  // namespace carve::kubernetes::node

@@ -45,6 +45,10 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .value = "PATH",
      .help = "the container runtime's socket (CRI)\n[/run/containerd/containerd.sock]",
      .store = os::keep<&Options::runtime>},
+    {.name = "--taint-execute",
+     .help = "with DRA: taint unhealthy devices with NoExecute instead of NoSchedule,\nso that pods that use "
+             "them are deleted",
+     .store = os::raise<&Options::ends_pods>},
     {.name = "--metrics",
      .value = "HOST:PORT",
      .help = "address of /metrics, with TLS, or off [0.0.0.0:9472]",
@@ -79,9 +83,9 @@ const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(
       "carve-kubelet",
       "carve-kubelet: the node's part of Carve on Kubernetes, next to the agent (carved --bookkeeper "
-      "kubernetes). It is kubelet's device plugin for carve.dev/slot, requests a slice from the agent for "
-      "each "
-      "container that starts, and describes the node's devices in the Node object.",
+      "kubernetes). It is kubelet's device plugin for carve.dev/slot, or its DRA driver carve.dev, requests "
+      "a "
+      "slice from the agent for each container or claim, and describes the node's devices in the cluster.",
       "SIGTERM and SIGINT end it; slices and containers keep running, but until carve-kubelet\n"
       "runs again, no container with a slice starts.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the reason is on "

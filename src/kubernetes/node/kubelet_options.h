@@ -19,6 +19,7 @@ struct Options {
   std::string plugin_dir;     // If empty, device-plugins in kubelet's directory.
   std::string pod_resources;  // If empty, pod-resources/kubelet.sock in kubelet's directory.
   std::string runtime = "/run/containerd/containerd.sock";
+  bool ends_pods = false;  // Unhealthy devices of a node with DRA get the taint effect NoExecute.
   std::optional<os::TcpAddress> metrics{{.host = "0.0.0.0", .port = 9472}};  // No value disables /metrics.
   std::string tls_certificate, tls_key;  // PEM files; if empty, a certificate is created.
   kubernetes::ConnectionOptions api;

@@ -17,6 +17,7 @@ namespace carve::kubernetes::node {
 namespace {
 
 constexpr std::chrono::seconds loop_patience{5};
+constexpr int64_t way_patience_ns = 5 * os::second, way_check_ns = 50 * os::millisecond;
 
 HostFacts host_facts() {
   HostFacts out;
@@ -30,16 +31,6 @@ HostFacts host_facts() {
 
 AboutObject about(const PodContainer& pod) {
   return {.kind = "Pod", .name_space = pod.namespace_, .name = pod.name, .uid = pod.uid};
-}
-
-// Returns "granted 2 GiB on device 0 (GPU-1a2b, NVIDIA A10); memory isolated, enforcement library".
-std::string grant_note(const api::Slice& slice) {
-  std::string parts;
-  for (const api::SlicePart& part : slice.parts)
-    parts += fmt::format("{}{} on device {} ({}, {})", parts.empty() ? "" : " and ",
-                         text(Bytes{part.quota_bytes}), part.index, part.uuid, part.device_name);
-  return fmt::format("granted {}; isolation {}, enforcement {}", parts, text(slice.isolation),
-                     text(slice.enforcement.memory.level));
 }
 
 // Returns the agent's response to GET `target`.
@@ -75,68 +66,27 @@ Outcome<std::optional<MetricsListener>> listen(const Options& options) {
 }
 
 ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const Options& options,
-                 AgentApi& agent, ContainerRuntime& runtime, std::optional<MetricsListener> listener)
+                 AgentApi& agent, ContainerRuntime& runtime, PodResources& pod_resources,
+                 std::optional<MetricsListener> listener)
     : loop_(loop),
       client_(loop, connection, {.user_agent = "carve-kubelet"}),
+      node_(options.node),
+      pod_resources_(pod_resources),
       events_(client_, options.node, os::utc_ns),
-      publisher_(client_, {.node = options.node, .host = host_facts(), .seed = std::random_device()()},
-                 {.change_agent =
-                      [this](const api::NodeChange& change) {
-                        agent_worker_->run([this, change](AgentApi& agent_api) {
-                          const auto done = agent_api.change_node(change);
-                          if (!done && done.error().status / 100 == 4)
-                            loop_.post([this, refusal = done.error().detail] {
-                              publisher_.change_refused(refusal);
-                            });
-                        });
-                      },
-                  .release =
-                      [this](const std::string& slice) {
-                        agent_worker_->run([slice](AgentApi& agent_api) {
-                          if (const auto done = agent_api.end_when_empty(slice); !done)
-                            os::log::warning("cannot release slice {}: {}", slice, done.error().detail);
-                        });
-                      },
-                  .update =
-                      [this](const SliceUpdate& update) {
-                        agent_worker_->run([this, update](AgentApi& agent_api) {
-                          const auto done = agent_api.change(update.slice, update.change);
-                          const std::string refusal = done ? "" : done.error().detail;
-                          if (!done) os::log::warning("cannot update slice {}: {}", update.slice, refusal);
-                          // After any other failure the agent's state is unknown, so the update is retried.
-                          const bool is_rejected = !done && done.error().status / 100 == 4;
-                          if (done || is_rejected)
-                            loop_.post([this, update, refusal] { publisher_.updated(update, refusal); });
-                          if (!done && (update.is_awaited || !is_rejected)) return;
-                          note({.about = about(update.holder),
-                                .severity = done ? Severity::normal : Severity::warning,
-                                .reason = done ? "CarveSliceChanged" : "CarveRefused",
-                                .action = "ChangeSlice",
-                                .note = update_note(update, refusal)});
-                        });
-                      },
-                  .note = [this](const EventNote& event) { note(event); },
-                  .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
+      claims_(client_),
+      publisher_(client_,
+                 {.node = options.node,
+                  .host = host_facts(),
+                  .ends_pods = options.ends_pods,
+                  .seed = std::random_device()()},
+                 publisher_effects()),
       agent_worker_(std::make_unique<AgentWorker>(agent,
                                                   [this](Result<api::AgentReport, std::string> report) {
                                                     loop_.post([this, report = std::move(report)]() mutable {
                                                       publisher_.agent_reported(std::move(report));
                                                     });
                                                   })),
-      reporter_(std::make_unique<ContainerReporter>(
-          agent, runtime,
-          ContainerReporter::Hooks{.found =
-                                       [this](const RuntimeCapability& found) {
-                                         loop_.post([this, found] { publisher_.runtime_found(found); });
-                                       },
-                                   .not_mounted =
-                                       [this](const PodContainer& pod, const std::string& message) {
-                                         note({.about = about(pod),
-                                               .severity = Severity::warning,
-                                               .reason = "CarveNotMounted",
-                                               .action = "StartContainer",
-                                               .note = message});
-                                       }})) {
+      reporter_(std::make_unique<ContainerReporter>(agent, runtime, reporter_hooks())) {
   if (listener)
     reader_port_.emplace(
         loop, client_, std::move(listener->socket), std::move(listener->identity),
@@ -147,6 +97,99 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
         [views = std::shared_ptr<AgentApi>(AgentApi::at(client::find_socket(options.agent_socket)))](
             const std::string& target) { return view_of(*views, target); });
 }
+
+NodePublisher::Effects ApiSide::publisher_effects() {
+  return {.change_agent =
+              [this](const api::NodeChange& change) {
+                agent_worker_->run([this, change](AgentApi& agent_api) {
+                  const auto done = agent_api.change_node(change);
+                  if (!done && done.error().status / 100 == 4)
+                    loop_.post([this, refusal = done.error().detail] { publisher_.change_refused(refusal); });
+                });
+              },
+          .release =
+              [this](const std::string& slice) {
+                agent_worker_->run([slice](AgentApi& agent_api) {
+                  if (const auto done = agent_api.end_when_empty(slice); !done)
+                    os::log::warning("cannot release slice {}: {}", slice, done.error().detail);
+                });
+              },
+          .update = [this](const SliceUpdate& update) { update_slice(update); },
+          .note = [this](const EventNote& event) { note(event); },
+          .use_way = [this](Way way) { use_way(way); },
+          .publish = [this](api::Json object) { publish(std::move(object)); },
+          .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }};
+}
+
+void ApiSide::update_slice(const SliceUpdate& update) {
+  agent_worker_->run([this, update](AgentApi& agent_api) {
+    const auto done = agent_api.change(update.slice, update.change);
+    const std::string refusal = done ? "" : done.error().detail;
+    if (!done) os::log::warning("cannot update slice {}: {}", update.slice, refusal);
+    // After any other failure the agent's state is unknown, so the update is retried.
+    const bool is_rejected = !done && done.error().status / 100 == 4;
+    if (done || is_rejected) loop_.post([this, update, refusal] { publisher_.updated(update, refusal); });
+    if (!done && (update.is_awaited || !is_rejected)) return;
+    note({.about = about(update.holder),
+          .severity = done ? Severity::normal : Severity::warning,
+          .reason = done ? "CarveSliceChanged" : "CarveRefused",
+          .action = "ChangeSlice",
+          .note = update_note(update, refusal)});
+  });
+}
+
+ContainerReporter::Hooks ApiSide::reporter_hooks() {
+  const auto warn = [this](const char* reason, const PodContainer& pod, const std::string& message) {
+    note({.about = about(pod),
+          .severity = Severity::warning,
+          .reason = reason,
+          .action = "StartContainer",
+          .note = message});
+  };
+  return {.found =
+              [this](const RuntimeCapability& found) {
+                loop_.post([this, found] { publisher_.runtime_found(found); });
+              },
+          .not_mounted = [warn](const PodContainer& pod,
+                                const std::string& message) { warn("CarveNotMounted", pod, message); },
+          .look_up =
+              [this](const api::Slice& slice) {
+                DraSide* const dra = dra_;
+                return dra != nullptr && dra->look_up(slice);
+              },
+          .claims = [this] { return pod_resources_.claims(); },
+          .refused = [warn](const PodContainer& pod,
+                            const std::string& message) { warn("CarveRefused", pod, message); }};
+}
+
+std::optional<Way> ApiSide::way() const {
+  const int way = way_;
+  return way < 0 ? std::nullopt : std::optional(static_cast<Way>(way));
+}
+
+void ApiSide::use_way(Way way) {
+  way_ = static_cast<int>(way);
+  os::log::info("pods get the devices of this node through: {}", text(way));
+  if (way == Way::dra && !resource_slice_) resource_slice_.emplace(client_, node_, std::random_device()());
+  // kubelet deletes the object when the driver has been gone for 30 s.
+  if (way != Way::dra) resource_slice_.reset();
+}
+
+void ApiSide::publish(api::Json object) {
+  if (resource_slice_) resource_slice_->want(std::move(object));
+}
+
+void ApiSide::kubelet_asked_for_driver() {
+  loop_.post([this] {
+    if (resource_slice_) resource_slice_->check();
+  });
+}
+
+void ApiSide::dra_registered(const std::string& problem) {
+  loop_.post([this, problem] { publisher_.dra_registered(problem); });
+}
+
+void ApiSide::set_dra(DraSide* dra) { dra_ = dra; }
 
 ApiSide::~ApiSide() = default;
 
@@ -176,18 +219,59 @@ ContainerStarter::PodAnswer ApiSide::pod(const std::string& name_space, const st
   return future.get();
 }
 
+ClaimPreparer::ClaimAnswer ApiSide::claim(const ClaimName& name) {
+  const auto answer = std::make_shared<std::promise<ClaimPreparer::ClaimAnswer>>();
+  loop_.post([this, name, answer] {
+    claims_.read(name, [answer](ClaimPreparer::ClaimAnswer claim) { answer->set_value(std::move(claim)); });
+  });
+  auto future = answer->get_future();
+  if (future.wait_for(loop_patience) != std::future_status::ready)
+    return tl::unexpected(
+        fmt::format("claim {} cannot be read: carve-kubelet is busy or shutting down", name.text()));
+  return future.get();
+}
+
 void ApiSide::note(const EventNote& note) {
   loop_.post([this, note] { events_.send(note); });
 }
 
-PluginSide::PluginSide(const Options& options, AgentApi& agent, ApiSide& api)
+PluginSide::PluginSide(const Options& options, AgentApi& agent, PodResources& pod_resources, ApiSide& api)
     : agent_(agent),
       api_(api),
-      pod_resources_(PodResources::at(options.pod_resources)),
+      pod_resources_(pod_resources),
+      plugin_dir_(options.plugin_dir),
+      began_at_(os::monotonic_ns()),
       starter_(agent, sources(options)),
-      registrar_(std::make_unique<PluginRegistrar>(options.plugin_dir, handlers())) {}
+      dra_(options.node, DraSockets(options.kubelet_dir), agent, links()),
+      worker_({.turn = [this] { return turn(); }}) {
+  api_.set_dra(&dra_);
+}
 
-PluginSide::~PluginSide() = default;
+PluginSide::~PluginSide() { api_.set_dra(nullptr); }
+
+// An unknown way is not waited for longer: without slots kubelet would reject the pods that a restarted node
+// already had.
+int64_t PluginSide::turn() {
+  const std::optional<Way> way = api_.way();
+  if (!way && os::monotonic_ns() - began_at_ < way_patience_ns) return way_check_ns;
+  if (way.value_or(Way::extender) == Way::extender) {
+    dra_.end();
+    if (!registrar_) registrar_ = std::make_unique<PluginRegistrar>(plugin_dir_, handlers());
+  } else {
+    registrar_.reset();
+    dra_.serve();
+    dra_.report_health();
+  }
+  return os::second;
+}
+
+DraSide::Links PluginSide::links() {
+  return {.claim = [this](const ClaimName& name) { return api_.claim(name); },
+          .kubelet_asked = [this] { api_.kubelet_asked_for_driver(); },
+          .registered = [this](const std::string& problem) { api_.dra_registered(problem); },
+          .expect_container = [this] { api_.expect_container(); },
+          .note = [this](const EventNote& note) { api_.note(note); }};
+}
 
 PluginHandlers PluginSide::handlers() {
   return {.prefer =
@@ -235,7 +319,7 @@ Outcome<std::optional<api::SlotFiles>> PluginSide::allocated(ContainerSlot slot)
 
 ContainerStarter::Sources PluginSide::sources(const Options& options) {
   return {.node = options.node,
-          .list = [this] { return pod_resources_->list(); },
+          .list = [this] { return pod_resources_.list(); },
           .pod = [this](const std::string& name_space,
                         const std::string& name) { return api_.pod(name_space, name); },
           .runtime = [this] { return api_.runtime(); },

@@ -28,16 +28,17 @@ int main(int argc, char** argv) {
   // Block the signals. Beyond this point a signal ends the loop, not the process.
   const os::Fd signals = os::take_ending_signals();
 
-  // Set up the agent and the runtime. Neither has to be running yet.
+  // Set up the agent, the runtime and kubelet. None has to be running yet.
   const auto agent = AgentApi::at(client::find_socket(options->agent_socket));
   const auto runtime = ContainerRuntime::at(options->runtime);
+  const auto pod_resources = PodResources::at(options->pod_resources);
 
   // Maintain the node's object. Beyond this point the cluster sees the agent's state.
   os::Loop loop;
-  ApiSide api(loop, *connection, *options, *agent, *runtime, std::move(*metrics));
+  ApiSide api(loop, *connection, *options, *agent, *runtime, *pod_resources, std::move(*metrics));
 
-  // Keep the device plugin registered. Beyond this point containers start.
-  PluginSide plugin(*options, *agent, api);
+  // Keep the device plugin or the DRA driver registered. Beyond this point containers start.
+  PluginSide plugin(*options, *agent, *pod_resources, api);
 
   // Serve until a signal. Slices and containers keep running.
   return serve(loop, signals);

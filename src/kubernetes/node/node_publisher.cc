@@ -104,6 +104,7 @@ void NodePublisher::step() {
   if (!is_drift_known_) find_drift();
   const auto desired = read_label_settings(seen_->meta.labels);
   change_agent(desired);
+  use_way(desired);
   kubernetes::NodeLedger ledger = drift_;
   if (agent_) ledger.results = find_results(agent_->slices, settings_.node, pods_.by_uid(), updates_);
   const Advertisement wanted = advertise({.node = settings_.node,
@@ -114,7 +115,9 @@ void NodePublisher::step() {
                                           .host = settings_.host,
                                           .pods = pods_.by_uid(),
                                           .has_other_plugin = seen_->has_other_plugin(),
+                                          .dra_problem = dra_problem_,
                                           .drift = std::move(ledger)});
+  publish(desired, wanted);
   tell(events_.of_conditions(wanted.conditions, about_node()));
   // Patch the annotation first, so that a reader of the totals finds the devices.
   if (auto body = metadata_patch(*seen_, wanted))
@@ -124,7 +127,7 @@ void NodePublisher::step() {
 }
 
 void NodePublisher::change_agent(const Result<LabelSettings, std::string>& desired) {
-  if (!agent_ || !desired || desired->way != Way::extender) return;
+  if (!agent_ || !desired) return;
   const auto change = agent_change(*agent_, *desired);
   const kubernetes::Nanoseconds now = client_.now();
   if (!change || (change == sent_change_ && now - change_sent_at_ < same_update_ns)) return;
@@ -132,6 +135,34 @@ void NodePublisher::change_agent(const Result<LabelSettings, std::string>& desir
   sent_change_ = change;
   change_sent_at_ = now;
   effects_.change_agent(*change);
+}
+
+void NodePublisher::use_way(const Result<LabelSettings, std::string>& desired) {
+  if (!agent_ || !desired) return;
+  const Way way = way_of(*agent_, *desired).effective;
+  if (way == way_) return;
+  way_ = way;
+  effects_.use_way(way);
+}
+
+// While the agent is away, the object stays as it is, because a restart of the agent takes a second.
+void NodePublisher::publish(const Result<LabelSettings, std::string>& desired, const Advertisement& wanted) {
+  if (way_ != Way::dra || !agent_ || !desired) return;
+  if (!wanted.label) return effects_.publish(nullptr);
+  ResourceSliceInput in{.node = settings_.node,
+                        .node_uid = seen_->meta.uid,
+                        .agent = *agent_,
+                        .mode = wanted.devices.mode.effective,
+                        .ends_pods = settings_.ends_pods};
+  const auto cordon = seen_->meta.annotations.find(kubernetes::cordon_annotation);
+  if (cordon != seen_->meta.annotations.end()) in.cordoned = read_cordon(cordon->second);
+  if (way_of(*agent_, *desired).pending()) in.blocked = "setting-pending";
+  if (!agent_->node.grants_refused.empty()) in.blocked = "grants-refused";
+  effects_.publish(resource_slice(in));
+}
+
+void NodePublisher::dra_registered(const std::string& problem) {
+  if (std::exchange(dra_problem_, problem) != problem) step();
 }
 
 void NodePublisher::change_refused(const std::string& refusal) {

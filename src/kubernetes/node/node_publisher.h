@@ -17,6 +17,7 @@
 #include "kubernetes/node/rules/pod_object.h"
 #include "kubernetes/node/rules/releases.h"
 #include "kubernetes/node/rules/report_events.h"
+#include "kubernetes/node/rules/resource_slice.h"
 #include "kubernetes/node/rules/slice_updates.h"
 #include "kubernetes/node/static_pods.h"
 
@@ -35,13 +36,18 @@ class NodePublisher {
   struct Settings {
     std::string node;
     HostFacts host;
-    uint64_t seed = 0;  // For random waits.
+    bool ends_pods = false;  // --taint-execute
+    uint64_t seed = 0;       // For random waits.
   };
   struct Effects {
     std::function<void(const api::NodeChange&)> change_agent;
     std::function<void(const std::string& slice)> release;
     std::function<void(const SliceUpdate&)> update;
     std::function<void(const EventNote&)> note;
+    // Takes the way in effect, when it is known and when it changes.
+    std::function<void(Way)> use_way = [](Way) {};
+    // Takes the ResourceSlice of a node with DRA after each step. Null if the node offers no devices.
+    std::function<void(api::Json)> publish = [](api::Json) {};
     std::function<std::string()> now_text;  // RFC 3339.
   };
 
@@ -55,6 +61,9 @@ class NodePublisher {
 
   // Takes the agent's rejection of the change that change_agent sent.
   void change_refused(const std::string& refusal);
+
+  // Takes kubelet's response to the registration of the DRA driver. Empty if it was accepted.
+  void dra_registered(const std::string& problem);
 
   // Returns the metrics of the watches and of the node.
   KubeletFigures figures() const;
@@ -74,6 +83,8 @@ class NodePublisher {
   void release_orphans();
   void update_slices();
   void change_agent(const Result<LabelSettings, std::string>&);
+  void use_way(const Result<LabelSettings, std::string>&);
+  void publish(const Result<LabelSettings, std::string>&, const Advertisement&);
   void find_drift();
   void tell(const std::vector<EventNote>&);
   AboutObject about_node() const;
@@ -110,6 +121,8 @@ class NodePublisher {
   std::optional<api::NodeChange> sent_change_;  // To the agent; no value after it was unreachable.
   kubernetes::Nanoseconds change_sent_at_ = 0;
   std::string change_refusal_;  // The refusal of `sent_change_`.
+  std::optional<Way> way_;      // In effect.
+  std::string dra_problem_;
   StaticPods static_pods_;
   uint64_t next_question_ = 0;
   std::map<uint64_t, std::unique_ptr<kubernetes::ApiCall>> questions_;

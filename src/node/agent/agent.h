@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attach_point.h"
 #include "core/device_readings.h"
 #include "core/enforcement.h"
 #include "core/request.h"
@@ -76,9 +77,11 @@ struct SliceView {
   std::string why;                                // Why it is stopping, or why it ended.
   bool entered = false;
   std::optional<ContainerSlot> slot;
-  std::vector<XidCount> xids;          // Caused by its processes since the agent started.
-  std::vector<Violation> violations;   // Since the agent started.
-  int64_t refused_utc_ns = 0;          // When its quota last refused memory; 0 if never.
+  std::vector<ClaimPod> pods;             // Those that may use the claim.
+  std::vector<std::string> unknown_pods;  // Uids of pods that tried to attach and may yet be allowed to.
+  std::vector<XidCount> xids;             // Caused by its processes since the agent started.
+  std::vector<Violation> violations;      // Since the agent started.
+  int64_t refused_utc_ns = 0;             // When its quota last refused memory; 0 if never.
   int64_t idle_ns = 0;                 // Since its kernels last ran, or since the grant or the agent's start.
   std::vector<PartView> parts;         // One for each part of the record; empty after its end.
   std::vector<ProcessView> processes;  // Set if the query requested them.
@@ -184,6 +187,8 @@ class Agent {
   virtual Outcome<Entry> enter(SliceId, os::Peer, const EnterRequest&) = 0;
   virtual Outcome<void> supervise(SliceId, os::Peer) = 0;
   virtual Outcome<void> add_container(SliceId, pid_t init, const std::string& container) = 0;
+  // Rejects the processes of a container with this message.
+  virtual Outcome<void> refuse_container(SliceId, pid_t init, const std::string& message) = 0;
   // `by` names the caller, for the event.
   virtual Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) = 0;
   virtual Outcome<void> set_policy(Policy, const std::string& by) = 0;  // For the whole node.
@@ -204,10 +209,12 @@ class Agent {
   // Returns what a container of the slot needs from a runtime without CDI.
   virtual api::SlotFiles files_of(ContainerSlot) const = 0;
   virtual Outcome<SliceView> thaw(SliceId) = 0;  // Continues a frozen slice.
-  // Answers a process that attaches through the attach directory of a slot or through the common one. The
+  // Sets which pods may use the slice of a claim. Those that tried in vain and are not among them are foreign.
+  virtual Outcome<void> set_claim_pods(SliceId, std::vector<ClaimPod>) = 0;
+  // Answers a process that attaches through the directory of an attach point or through the common one. The
   // order of the descriptors is that of wire/shm/attach.h. Returns no value if the process must be inspected
   // first. `again` is then called on the loop after the inspection, and repeating the call returns an answer.
-  virtual std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+  virtual std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<AttachPoint>& through,
                                                  const shm::AttachRequest&, std::vector<os::Fd>& descriptors,
                                                  const std::function<void()>& again) = 0;
 

@@ -157,8 +157,10 @@ TEST_F(RoutesTest, check_a_change_without_making_it) {
 }
 
 TEST_F(RoutesTest, reject_users_for_operations_of_operators) {
-  const std::pair<const char*, const char*> rows[] = {
-      {"PATCH", "/v1/node"}, {"POST", "/v1/slices/a/thaw"}, {"POST", "/v1/slices/a/container"}};
+  const std::pair<const char*, const char*> rows[] = {{"PATCH", "/v1/node"},
+                                                      {"POST", "/v1/slices/a/thaw"},
+                                                      {"POST", "/v1/slices/a/container"},
+                                                      {"POST", "/v1/slices/a/pods"}};
   for (const auto& [method, path] : rows)
     EXPECT_EQ(ask(ada, method, path, R"({"policy":"fixed-share","pid":5,"id":"c"})").status, 403u) << path;
   EXPECT_EQ(ask(ada, "POST", "/v1/slices", R"({"memory_bytes":1073741824,"owner_uid":2000})").status, 403u);

@@ -247,7 +247,20 @@ http::Response container(const RequestContext& a, const std::string& name) {
   if (d->pid < 2 || d->pid > 1u << 22)
     return problem(
         refuse(FailureKind::invalid_argument, fmt::format("{} is not a valid process id", d->pid)));
-  const auto done = a.agent.add_container(slice->record.id, static_cast<pid_t>(d->pid), d->id);
+  const auto done = d->refusal.empty()
+                        ? a.agent.add_container(slice->record.id, static_cast<pid_t>(d->pid), d->id)
+                        : a.agent.refuse_container(slice->record.id, static_cast<pid_t>(d->pid), d->refusal);
+  return done ? document(api::Nothing{}) : problem(refuse(done.error()));
+}
+
+http::Response set_pods(const RequestContext& a, const std::string& name) {
+  if (!a.caller.may_operate())
+    return problem(refuse(FailureKind::permission_denied, "only root may set the pods of a claim's slice"));
+  const auto d = read<api::ClaimPods>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
+  const auto done = a.agent.set_claim_pods(slice->record.id, d->pods);
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 
@@ -262,6 +275,7 @@ constexpr Route slice_table[] = {
     {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
     {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
     {"POST", "/v1/slices/{}/container", nullptr, container},
+    {"POST", "/v1/slices/{}/pods", nullptr, set_pods},
     {"GET", "/v1/slots/{}", nullptr, show_slot},
     {"DELETE", "/v1/slots/{}", nullptr, withdraw_slot},
 };

@@ -194,6 +194,8 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   out.state = slice.state;
   out.command = slice.command;
   if (slice.slot) out.slot = text(*slice.slot);
+  out.pods = slice.pods;
+  out.unknown_pods = slice.unknown_pods;
   out.ended_because = slice.why;
   out.xids = slice.xids;
   out.violations = slice.violations;

@@ -28,8 +28,8 @@ std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t
   return request;
 }
 
-AttachServer::AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<ContainerSlot> slot)
-    : loop_(loop), agent_(agent), listener_(std::move(listener)), slot_(slot) {
+AttachServer::AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<AttachPoint> point)
+    : loop_(loop), agent_(agent), listener_(std::move(listener)), point_(std::move(point)) {
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_some(); });
 }
 
@@ -117,7 +117,7 @@ void AttachServer::answer(int connection) {
   const auto again = [this, connection, accepted = from.number, lives = std::weak_ptr(lives_)] {
     if (!lives.expired() && has(connection, accepted)) answer(connection);
   };
-  const auto reply = agent_.attach(from.peer, slot_, *from.request, descriptors, again);
+  const auto reply = agent_.attach(from.peer, point_, *from.request, descriptors, again);
   if (!reply) return loop_.forget(connection);  // A peer that hung up needs no reply.
   int fds[8];
   const size_t count = std::min<size_t>(descriptors.size(), 8);

@@ -23,8 +23,8 @@ std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t
 
 class AttachServer {
  public:
-  // `slot` is the slot of the listener's attach directory; no value for the common attach socket.
-  AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<ContainerSlot> slot = {});
+  // `point` is the attach point in whose directory the socket is; no value for the common attach socket.
+  AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<AttachPoint> point = {});
   ~AttachServer();  // Must not be called from one of its callbacks.
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
@@ -51,7 +51,7 @@ class AttachServer {
   os::Loop& loop_;
   Agent& agent_;
   os::Fd listener_;
-  const std::optional<ContainerSlot> slot_;
+  const std::optional<AttachPoint> point_;
   std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // The loop's timers check it.
   std::map<int, Connection> connections_;
   uint64_t accepted_ = 0;

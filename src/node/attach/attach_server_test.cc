@@ -78,7 +78,8 @@ TEST(AttachServer, passes_the_slot_of_the_listener_to_the_agent) {
     if (!agent.attached_through.empty()) loop.stop();
   });
   loop.run();
-  EXPECT_EQ(agent.attached_through, (std::vector<std::optional<ContainerSlot>>{ContainerSlot{17}}));
+  EXPECT_EQ(agent.attached_through,
+            (std::vector<std::optional<AttachPoint>>{AttachPoint(ContainerSlot{17})}));
   server.reset();
   char byte = 0;
   EXPECT_EQ(recv(idle->get(), &byte, 1, 0), 0) << "the server has closed its connections";

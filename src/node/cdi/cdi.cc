@@ -35,8 +35,9 @@ constexpr const char* no_whole_devices = "NVIDIA_VISIBLE_DEVICES=void";
 std::string file_of(const std::string& directory, const std::string& slice) {
   return directory + "/carve.dev-slice_" + slice + ".json";
 }
-std::string file_of(const std::string& directory, ContainerSlot slot) {
-  return directory + "/carve.dev-slot_" + text(slot) + ".json";
+std::string file_of(const std::string& directory, const AttachPoint& point) {
+  const char* const kind = point.kind == AttachPoint::Kind::slot ? "slot" : "claim";
+  return fmt::format("{}/carve.dev-{}_{}.json", directory, kind, point.name);
 }
 
 // The directory of the default socket. In containers the attach directory is mounted there, and contains a
@@ -156,18 +157,18 @@ Outcome<void> write_spec(const std::string& directory, const std::string& path, 
 
 std::string attach_directory(const std::string& socket) { return socket + ".run/attach"; }
 
-std::string attach_directory(const std::string& socket, ContainerSlot slot) {
-  return attach_directory(socket) + "/" + text(slot);
+std::string attach_directory(const std::string& socket, const AttachPoint& point) {
+  return attach_directory(socket) + "/" + point.name;
 }
 
-Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot slot) {
-  const std::string directory = attach_directory(socket, slot);
+Outcome<os::Fd> listen_in(const std::string& socket, const AttachPoint& point) {
+  const std::string directory = attach_directory(socket, point);
   for (const std::string& path : {attach_directory(socket), directory})
     if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
       return failure(FailureKind::unavailable, "cannot create {}: {}", path, strerror(errno));
   // Binds the socket next to the API's socket, where its path is short, and then moves it, so that processes
   // always find a socket in its place.
-  const std::string fresh = socket + "." + text(slot);
+  const std::string fresh = socket + "." + point.name;
   auto listener = os::listen_at(fresh, SOCK_SEQPACKET, 0666);
   if (!listener) return listener;
   if (rename(fresh.c_str(), attach_socket_in(directory).c_str()) != 0) {
@@ -179,8 +180,8 @@ Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot slot) {
   return listener;
 }
 
-void remove_attach_directory(const std::string& socket, ContainerSlot slot) {
-  const std::string directory = attach_directory(socket, slot);
+void remove_attach_directory(const std::string& socket, const AttachPoint& point) {
+  const std::string directory = attach_directory(socket, point);
   unlink(attach_socket_in(directory).c_str());
   rmdir(directory.c_str());
 }
@@ -203,8 +204,8 @@ bool is_attach_socket_published(const std::string& socket) {
          bound.st_dev == published.st_dev && bound.st_ino == published.st_ino;
 }
 
-bool has_attach_socket(const std::string& socket, ContainerSlot slot) {
-  return access(attach_socket_in(attach_directory(socket, slot)).c_str(), F_OK) == 0;
+bool has_attach_socket(const std::string& socket, const AttachPoint& point) {
+  return access(attach_socket_in(attach_directory(socket, point)).c_str(), F_OK) == 0;
 }
 
 std::string cdi_spec(const Slice& granted, const std::string& socket, const Paths& paths,
@@ -221,14 +222,15 @@ Outcome<void> write_cdi(const std::string& directory, const Slice& granted, cons
   return write_spec(directory, file_of(directory, granted.name), cdi_spec(granted, socket, paths, minors));
 }
 
-std::string cdi_spec(ContainerSlot slot, const Slice& granted, const std::string& socket, const Paths& paths,
-                     const std::vector<unsigned>& minors) {
-  return spec_of(slot_cdi_kind, text(slot), edits_of(granted, attach_directory(socket, slot), paths, minors));
+std::string cdi_spec(const AttachPoint& point, const Slice& granted, const std::string& socket,
+                     const Paths& paths, const std::vector<unsigned>& minors) {
+  return spec_of(point.kind == AttachPoint::Kind::slot ? slot_cdi_kind : claim_cdi_kind, point.name,
+                 edits_of(granted, attach_directory(socket, point), paths, minors));
 }
 
-Outcome<void> write_cdi(const std::string& directory, ContainerSlot slot, const Slice& granted,
+Outcome<void> write_cdi(const std::string& directory, const AttachPoint& point, const Slice& granted,
                         const std::string& socket, const Paths& paths, const std::vector<unsigned>& minors) {
-  return write_spec(directory, file_of(directory, slot), cdi_spec(slot, granted, socket, paths, minors));
+  return write_spec(directory, file_of(directory, point), cdi_spec(point, granted, socket, paths, minors));
 }
 
 api::SlotFiles slot_files(ContainerSlot slot, const std::string& socket, const Paths& paths,
@@ -243,8 +245,8 @@ void remove_cdi(const std::string& directory, const std::string& slice) {
   unlink(file_of(directory, slice).c_str());
 }
 
-void remove_cdi(const std::string& directory, ContainerSlot slot) {
-  unlink(file_of(directory, slot).c_str());
+void remove_cdi(const std::string& directory, const AttachPoint& point) {
+  unlink(file_of(directory, point).c_str());
 }
 
 }  // namespace carve::node

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/container_slot.h"
+#include "core/attach_point.h"
 #include "core/failure.h"
 #include "core/slice.h"
 #include "os/fd.h"
@@ -31,6 +31,7 @@ struct Paths {
 
 inline constexpr const char* cdi_kind = "carve.dev/slice";
 inline constexpr const char* slot_cdi_kind = "carve.dev/slot";
+inline constexpr const char* claim_cdi_kind = "carve.dev/claim";
 
 // Returns the attach directory, which is mounted into containers. It contains only the attach socket, under
 // its default name. If the socket itself were mounted, a container would keep the socket of the agent that
@@ -40,17 +41,18 @@ std::string attach_directory(const std::string& socket);
 
 // Publishes the socket that now listens at `socket`.attach in the attach directory.
 Outcome<void> publish_attach_socket(const std::string& socket);
-// Returns whether the attach directory, or the directory of the slot, contains the current attach socket.
+// Returns whether the attach directory, or the directory of the attach point, contains the current attach
+// socket.
 bool is_attach_socket_published(const std::string& socket);
-bool has_attach_socket(const std::string& socket, ContainerSlot slot);
+bool has_attach_socket(const std::string& socket, const AttachPoint&);
 
-// The attach directory of one slot, inside the common one. It remains the same directory across restarts of
+// The directory of one attach point, inside the common one. It remains the same directory across restarts of
 // the agent, because containers have it mounted; only the socket in it is recreated.
-std::string attach_directory(const std::string& socket, ContainerSlot);
+std::string attach_directory(const std::string& socket, const AttachPoint&);
 
-// Creates the attach directory of the slot and a listening socket in it.
-Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot);
-void remove_attach_directory(const std::string& socket, ContainerSlot);
+// Creates the directory of the attach point and a listening socket in it.
+Outcome<os::Fd> listen_in(const std::string& socket, const AttachPoint&);
+void remove_attach_directory(const std::string& socket, const AttachPoint&);
 
 // Returns the file's text. `minors` contains N of /dev/nvidiaN for each device; it is empty if the devices
 // are simulated.
@@ -62,14 +64,14 @@ Outcome<void> write_cdi(const std::string& directory, const Slice&, const std::s
                         const std::vector<unsigned>& minors);
 void remove_cdi(const std::string& directory, const std::string& slice);
 
-// The same for a slot, which the device plugin gives to kubelet before its slice is known. No program is
-// called when the container starts, and the slot's own attach directory is mounted.
-std::string cdi_spec(ContainerSlot, const Slice&, const std::string& socket, const Paths&,
+// The same for a slot, which the device plugin gives to kubelet before its slice is known, and for a claim. No
+// program is called when the container starts, and the attach point's own directory is mounted.
+std::string cdi_spec(const AttachPoint&, const Slice&, const std::string& socket, const Paths&,
                      const std::vector<unsigned>& minors);
-Outcome<void> write_cdi(const std::string& directory, ContainerSlot, const Slice&, const std::string& socket,
-                        const Paths&, const std::vector<unsigned>& minors);
+Outcome<void> write_cdi(const std::string& directory, const AttachPoint&, const Slice&,
+                        const std::string& socket, const Paths&, const std::vector<unsigned>& minors);
 // Succeeds even if there is no file.
-void remove_cdi(const std::string& directory, ContainerSlot);
+void remove_cdi(const std::string& directory, const AttachPoint&);
 
 // Returns the files for a container of the slot, for a runtime that does not read the slot's file.
 api::SlotFiles slot_files(ContainerSlot, const std::string& socket, const Paths&,

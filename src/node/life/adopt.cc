@@ -190,6 +190,7 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
     made->root.id = made->identity.root = state->root;
     made->supervisor.id = made->identity.supervisor = state->supervisor;
     if (record.slice.holder.pod) made->slot = state->slot;
+    made->claim_pods = state->claim_pods;
     made->released = state->released;
     if (made->released) made->why = "its pod or claim is gone";
   } else if (lives_on) {

@@ -139,7 +139,7 @@ void Ending::end(uint64_t id, const std::string& why) {
     }
   }
   withdraw(node_, *slice);
-  close_slot(node_, *slice);
+  close_attach_point(node_, *slice);
   for (const Watched* w : {&slice->creator, &slice->root, &slice->supervisor})
     node_.loop.forget(w->pidfd.get());
   for (const Watched& w : slice->containers) node_.loop.forget(w.pidfd.get());

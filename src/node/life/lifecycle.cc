@@ -163,9 +163,9 @@ Outcome<void> Lifecycle::open_again(LiveSlice& slice, const std::optional<Contai
                      slice.name(), slice.slot ? "that attached through" : "that attached without a",
                      slice.slot ? text(*slice.slot) : "");
     withdraw(node_, slice);
-    close_slot(node_, slice);
+    close_attach_point(node_, slice);
     slice.slot = slot;
-    if (const auto opened = open_slot(node_, slice); !opened) return opened;
+    if (const auto opened = open_attach_point(node_, slice); !opened) return opened;
   }
   slice.released = false;
   node_.pages.write_state(slice);
@@ -216,7 +216,7 @@ Outcome<void> Lifecycle::set_up(LiveSlice& slice, const os::ProcessId& creator) 
   fill_control(node_, slice);
   arbitrate(node_, slice.granted());
   if (slice.outlives_processes()) {
-    if (const auto opened = open_slot(node_, slice); !opened) return opened;
+    if (const auto opened = open_attach_point(node_, slice); !opened) return opened;
     if (const auto written = announce(node_, slice); !written) return written;
   } else {
     make_cgroup(slice);

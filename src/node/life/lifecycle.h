@@ -11,6 +11,7 @@
 #include <string>
 
 #include "node/agent/agent.h"
+#include "node/identity/pod_cgroup.h"
 #include "node/life/attachments.h"
 #include "node/life/ending.h"
 #include "node/slice/node_state.h"
@@ -28,9 +29,12 @@ class Lifecycle {
   Outcome<Entry> enter(LiveSlice&, os::Peer, const EnterRequest&);
   Outcome<void> supervise(LiveSlice&, os::Peer);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& container);
-  // Answers a process that attaches through a slot's directory. The process never gets the answer that it is
-  // in no slice.
-  std::optional<shm::AttachReply> attach(ContainerSlot, const os::Peer&, const shm::AttachRequest&,
+  // Rejects the processes of a container with this message.
+  Outcome<void> refuse_container(LiveSlice&, pid_t init, const std::string& message);
+  Outcome<void> set_claim_pods(LiveSlice&, std::vector<ClaimPod>);
+  // Answers a process that attaches through the directory of an attach point. The process never gets the
+  // answer that it is in no slice.
+  std::optional<shm::AttachReply> attach(const AttachPoint&, const os::Peer&, const shm::AttachRequest&,
                                          std::vector<os::Fd>& descriptors,
                                          const std::function<void()>& again);
   // Adopts a slice of an earlier agent. `state` is its state file, if it belongs to this slice and boot.
@@ -50,13 +54,16 @@ class Lifecycle {
   Outcome<void> is_free_slot(const Request&) const;
   // Prepares the slice for another container of its holder, which may have another slot.
   Outcome<void> open_again(LiveSlice&, const std::optional<ContainerSlot>&);
-  struct SlotRefusal {
+  struct AttachRefusal {
     shm::AttachStatus status;
     std::string message;
   };
-  // Returns the slice of a process that attaches through the slot, and binds the slice to a new container.
-  Result<LiveSlice*, SlotRefusal> slice_in(ContainerSlot, const os::Peer&);
-  SlotRefusal refuse_foreign(LiveSlice&, const os::Peer&, const std::string& key, std::string message);
+  // Returns the slice of a process that attaches at the point, and adds a new container to the slice.
+  Result<LiveSlice*, AttachRefusal> slice_at(const AttachPoint&, const os::Peer&);
+  // Returns why the pod of a process at the attach point does not get the slice; no value if it does.
+  std::optional<AttachRefusal> refusal_of(LiveSlice&, const os::Peer&, const PodOfProcess&, bool inside);
+  AttachRefusal refuse_unknown_pod(LiveSlice&, const os::Peer&, const PodOfProcess&);
+  AttachRefusal refuse_foreign(LiveSlice&, const os::Peer&, const std::string& key, std::string message);
   void drop_ended_containers(LiveSlice&);
   Outcome<void> set_up(LiveSlice&, const os::ProcessId& creator);
   Outcome<Cgroup> open_cgroup(const std::string& name) const;

@@ -31,11 +31,12 @@ void RuntimeFiles::check() {
       node_.event("", "the attach socket of containers was removed and has been recreated");
   }
   for (const auto& [id, slice] : node_.slices) {
-    if (!restored || !slice->slot || slice->stopping || has_attach_socket(socket, *slice->slot)) continue;
-    if (const auto opened = open_slot(node_, *slice); !opened)
+    const auto point = slice->attach_point();
+    if (!restored || !point || slice->stopping || has_attach_socket(socket, *point)) continue;
+    if (const auto opened = open_attach_point(node_, *slice); !opened)
       trouble = opened.error().message;
     else
-      node_.event(slice->name(), "the attach socket of its container was removed and has been recreated");
+      node_.event(slice->name(), "the attach socket of its containers was removed and has been recreated");
   }
   report_trouble(trouble);
 }

@@ -20,6 +20,7 @@ struct StateFile {
   std::vector<ContainerIdentity> containers;
   std::optional<ContainerSlot> slot;
   bool released = false;
+  std::vector<ClaimPod> claim_pods;
 };
 
 std::string write_state_file(const StateFile&);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/container_slot.h"
+#include "core/attach_point.h"
 #include "core/event_budget.h"
 #include "core/violation.h"
 #include "core/xid.h"
@@ -53,6 +53,12 @@ struct Watched {  // A process whose end the agent watches.
   os::Fd pidfd;
 };
 
+// A container whose processes do not get the slice.
+struct RefusedContainer {
+  SliceIdentity identity;
+  std::string message;
+};
+
 struct LiveSlice {
   ledger::UsageRecord record;
   std::string command;
@@ -79,9 +85,12 @@ struct LiveSlice {
   uint64_t next_members_turn = 0;  // Next turn of the reconcile loop that reads its cgroup (slice_members.h).
   bool frozen = false;             // Frozen by the audit.
 
-  std::optional<ContainerSlot> slot;   // Where its containers attach; no value for the common attach socket.
+  std::optional<ContainerSlot> slot;   // The slot of its container. No value if it has none.
+  std::vector<ClaimPod> claim_pods;    // The pods that may use its claim.
+  std::set<std::string> unknown_pods;  // Uids of pods that tried to attach and may yet be among claim_pods.
+  std::vector<RefusedContainer> refused_containers;
   bool released = false;               // Its pod or claim is gone, so it ends with its last process.
-  std::set<std::string> foreign_pods;  // Uids of other pods that tried to attach through its slot.
+  std::set<std::string> foreign_pods;  // Uids of other pods that tried to attach through its attach point.
 
   bool ended = false;  // The slice has ended; only the object remains.
   bool stopping = false;
@@ -102,6 +111,12 @@ struct LiveSlice {
   }
   const Slice& granted() const { return record.slice; }
   const std::string& name() const { return record.slice.name; }
+  // Returns where its containers attach; no value for the common attach socket.
+  std::optional<AttachPoint> attach_point() const {
+    if (slot) return *slot;
+    if (granted().holder.claim) return AttachPoint::of_claim(*granted().holder.claim);
+    return std::nullopt;
+  }
   bool outlives_processes() const { return record.slice.outlives_processes(); }
   // Returns whether programs, rather than only containers, enter the slice: those of `carve run`, and those
   // of a supervisor in a slice that outlives them.

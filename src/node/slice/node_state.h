@@ -19,10 +19,10 @@
 #include "node/settings/kept_settings.h"
 #include "node/settings/node_labels.h"
 #include "node/settings/settings.h"
+#include "node/slice/attach_listeners.h"
 #include "node/slice/books.h"
 #include "node/slice/pages.h"
 #include "node/slice/slices.h"
-#include "node/slice/slot_listeners.h"
 #include "os/loop.h"
 
 namespace carve::node {
@@ -46,7 +46,7 @@ struct NodeState {
   Pages pages;
   Slices slices;
   std::unique_ptr<Inspector> inspector;  // Never null.
-  SlotListeners slot_listeners = {};
+  AttachListeners attach_listeners = {};
   std::unique_ptr<SliceGuard> guard;       // Never null.
   std::optional<CgroupTree> cgroups = {};  // Where slices' cgroups are.
   Compute compute;                         // Destroyed before the slices, whose pages the arbiters use.

@@ -120,7 +120,8 @@ void Pages::write_state(const LiveSlice& slice) {
                         .supervisor = slice.supervisor.id,
                         .containers = slice.identity.containers,
                         .slot = slice.slot,
-                        .released = slice.released};
+                        .released = slice.released,
+                        .claim_pods = slice.claim_pods};
   if (const auto written = runtime_.write_state_file(slice.name(), write_state_file(state)); !written)
     os::log::error(os::cause_of_user(slice.granted().owner), "{}: {}", slice.name(), written.error().message);
 }

@@ -135,6 +135,8 @@ SliceView view_of(const LiveSlice& slice, const Inspector* inspector) {
                 .why = slice.why,
                 .entered = slice.entered,
                 .slot = slice.slot,
+                .pods = slice.claim_pods,
+                .unknown_pods = {slice.unknown_pods.begin(), slice.unknown_pods.end()},
                 .xids = listed(slice.xids),
                 .violations = slice.violations.list(),
                 .refused_utc_ns = refused_utc_ns(slice),

@@ -1,5 +1,7 @@
 #include "node/slice/slices.h"
 
+#include <algorithm>
+
 #include "core/invariant.h"
 
 namespace carve::node {
@@ -24,10 +26,17 @@ LiveSlice* Slices::find(const std::string& name) const {
   return nullptr;
 }
 
-LiveSlice* Slices::find(ContainerSlot slot) const {
+LiveSlice* Slices::find(const AttachPoint& point) const {
   for (const auto& [id, slice] : by_id_)
-    if (slice->slot == slot) return slice.get();
+    if (slice->attach_point() == point) return slice.get();
   return nullptr;
+}
+
+size_t Slices::claims_of(const std::string& pod_uid) const {
+  size_t out = 0;
+  for (const auto& [id, slice] : by_id_)
+    if (std::ranges::find(slice->claim_pods, pod_uid, &ClaimPod::uid) != slice->claim_pods.end()) ++out;
+  return out;
 }
 
 LiveSlice* Slices::attached_slice(const os::ProcessId& process) const {

@@ -16,7 +16,9 @@ class Slices {
 
   LiveSlice* find(uint64_t id) const;  // Null if there is no such live slice.
   LiveSlice* find(const std::string& name) const;
-  LiveSlice* find(ContainerSlot) const;  // The slice whose containers attach through the slot, or null.
+  LiveSlice* find(const AttachPoint&) const;  // The slice whose containers attach there, or null.
+  // Returns how many slices of claims the pod with this uid may use.
+  size_t claims_of(const std::string& pod_uid) const;
   // Returns the slice to which the process is attached, or null.
   LiveSlice* attached_slice(const os::ProcessId&) const;
   // Returns the slice in which the process runs, or null. A process stays in the slice in which it first

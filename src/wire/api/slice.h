@@ -146,7 +146,9 @@ struct Slice {
   Policy policy = Policy::fixed_share;
   LatencyClass latency_class = LatencyClass::batch;
   std::optional<Holder> holder;  // Absent if the slice does not belong to Kubernetes.
-  std::string slot;              // Where its containers attach: "s017". Empty for the common socket.
+  std::string slot;              // The slot through which its container attaches: "s017". Empty if none.
+  std::vector<ClaimPod> pods;    // The pods that may use its claim.
+  std::vector<std::string> unknown_pods;  // Uids of pods whose processes wait to be looked up (POST pods).
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;
@@ -195,8 +197,14 @@ struct SlotFiles {
 
 // POST /v1/slices/NAME/container: reports that the runtime has started a container with this slice.
 struct ContainerStarted {
-  uint32_t pid = 0;  // Its first process, in the agent's pid namespace.
-  std::string id;    // The runtime's name for the container, for display.
+  uint32_t pid = 0;     // Its first process, in the agent's pid namespace.
+  std::string id;       // The runtime's name for the container, for display.
+  std::string refusal;  // Why the container's processes do not get the slice. Empty if they do.
+};
+
+// POST /v1/slices/NAME/pods: the pods that may use the slice's claim. They replace the earlier ones.
+struct ClaimPods {
+  std::vector<ClaimPod> pods;
 };
 
 }  // namespace carve::api
@@ -210,3 +218,4 @@ CARVE_DECLARE_DOCUMENT(api::Entered)
 CARVE_DECLARE_DOCUMENT(api::ContainerMount)
 CARVE_DECLARE_DOCUMENT(api::SlotFiles)
 CARVE_DECLARE_DOCUMENT(api::ContainerStarted)
+CARVE_DECLARE_DOCUMENT(api::ClaimPods)

@@ -3,8 +3,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <set>
 
 #include <pod_resources.grpc.pb.h>
+#include "kubernetes/node/rules/resource_claim.h"
 
 namespace carve::kubernetes::node {
 namespace {
@@ -26,15 +28,10 @@ class Lister final : public PodResources {
   }
 
   Result<std::vector<ContainerDevices>, std::string> list() override {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + patience);
-    v1::ListPodResourcesResponse answer;
-    const grpc::Status status = stub_->List(&context, {}, &answer);
-    if (!status.ok())
-      return tl::unexpected(fmt::format("cannot read kubelet's pod resources at {}: {}", socket_,
-                                        status.error_message().substr(0, 300)));
+    const auto answer = ask();
+    if (!answer) return tl::unexpected(answer.error());
     std::vector<ContainerDevices> out;
-    for (const v1::PodResources& pod : answer.pod_resources())
+    for (const v1::PodResources& pod : answer->pod_resources())
       for (const v1::ContainerResources& container : pod.containers())
         for (const v1::ContainerDevices& devices : container.devices())
           out.push_back({.container = {pod.namespace_(), pod.name(), container.name()},
@@ -43,7 +40,36 @@ class Lister final : public PodResources {
     return out;
   }
 
+  Result<std::vector<ContainerClaims>, std::string> claims() override {
+    const auto answer = ask();
+    if (!answer) return tl::unexpected(answer.error());
+    std::vector<ContainerClaims> out;
+    for (const v1::PodResources& pod : answer->pod_resources())
+      for (const v1::ContainerResources& container : pod.containers()) {
+        std::set<std::string> claims;
+        for (const v1::DynamicResource& claim : container.dynamic_resources())
+          for (const v1::ClaimResource& resource : claim.claim_resources())
+            if (resource.driver_name() == dra_driver)
+              claims.insert(claim.claim_namespace() + "/" + claim.claim_name());
+        if (!claims.empty())
+          out.push_back({.container = {pod.namespace_(), pod.name(), container.name()},
+                         .claims = {claims.begin(), claims.end()}});
+      }
+    return out;
+  }
+
  private:
+  Result<v1::ListPodResourcesResponse, std::string> ask() {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + patience);
+    v1::ListPodResourcesResponse answer;
+    const grpc::Status status = stub_->List(&context, {}, &answer);
+    if (!status.ok())
+      return tl::unexpected(fmt::format("cannot read kubelet's pod resources at {}: {}", socket_,
+                                        status.error_message().substr(0, 300)));
+    return answer;
+  }
+
   const std::string socket_;
   std::unique_ptr<v1::PodResourcesLister::Stub> stub_;
 };

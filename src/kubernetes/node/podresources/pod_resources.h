@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kubernetes/node/rules/container_start.h"
+#include "kubernetes/node/rules/container_reports.h"
 
 namespace carve::kubernetes::node {
 
@@ -17,6 +17,8 @@ class PodResources {
   virtual ~PodResources() = default;
   // Thread-safe.
   virtual Result<std::vector<ContainerDevices>, std::string> list() = 0;
+  // Returns the containers with claims of carve.dev. Thread-safe.
+  virtual Result<std::vector<ContainerClaims>, std::string> claims() = 0;
 };
 
 }  // namespace carve::kubernetes::node

@@ -90,10 +90,6 @@ Condition not_ready(std::string reason, std::string message) {
 std::optional<Condition> obstacle(const AdvertisementInput& in) {
   if (!in.desired) return not_ready("WrongLabel", in.desired.error());
   if (!in.agent) return not_ready("NoAgent", in.agent_problem);
-  if (in.desired->way == Way::dra)
-    return not_ready("NoDriver",
-                     fmt::format("{}=dra: this carve-kubelet has no DRA driver; set the label to 'extender'",
-                                 bookkeeper_label));
   if (in.agent->node.bookkeeper != Bookkeeper::kubernetes)
     return not_ready("OtherBookkeeper",
                      "the agent, not Kubernetes, manages the slices of this node; start carved with "
@@ -102,6 +98,11 @@ std::optional<Condition> obstacle(const AdvertisementInput& in) {
     return not_ready(
         "CarveOtherPlugin",
         "nvidia.com/gpu is also allocatable on this node; remove NVIDIA's device plugin from it");
+  if (way_of(*in.agent, *in.desired).effective != Way::dra) return std::nullopt;
+  if (!in.dra_problem.empty())
+    return not_ready("DriverRejected",
+                     fmt::format("kubelet rejected the DRA driver carve.dev: {}", in.dra_problem));
+  if (!in.runtime.has_cdi) return not_ready(no_cdi_reason, "DRA needs CDI: " + in.runtime.message);
   return std::nullopt;
 }
 
@@ -111,8 +112,11 @@ std::string pending_text(const char* name, const kubernetes::NodeSetting<Value>&
                      fmt::join(setting.blocked_by, ", "));
 }
 
-Condition pending(const kubernetes::NodeDevices& devices) {
+Condition pending(const kubernetes::NodeDevices& devices, const Setting<Way>& way) {
   std::vector<std::string> messages;
+  if (way.pending())
+    messages.push_back(fmt::format("bookkeeper {} -> {} (blocked by {})", text(way.effective),
+                                   text(way.desired), fmt::join(way.blocked_by, ", ")));
   if (const auto desired = devices.mode.desired.value_or(NodeMode::memory_and_compute);
       desired != devices.mode.effective)
     messages.push_back(pending_text("mode", devices.mode, desired));
@@ -136,7 +140,7 @@ Condition ready_as(const AdvertisementInput& in, const Advertisement& ad) {
           .is_true = true,
           .reason = "Ready",
           .message = fmt::format("{} devices, {} usable", ad.devices.devices.size(),
-                                 text(Bytes{ad.totals.memory_bytes}))};
+                                 text(Bytes{totals_of(ad.devices).memory_bytes}))};
 }
 
 }  // namespace
@@ -163,6 +167,24 @@ Totals held_totals(const kubernetes::ObjectsByUid& pods, const std::string& node
   }
   out.compute_percent = (basis_points + 99) / 100;
   return out;
+}
+
+NodeMode stored_mode(const api::AgentReport& agent) {
+  const auto stored = agent.node.labels.find(stored_mode_label);
+  if (stored == agent.node.labels.end()) return NodeMode::memory_and_compute;
+  return parse<NodeMode>(stored->second).value_or(NodeMode::memory_and_compute);
+}
+
+Setting<Way> way_of(const api::AgentReport& agent, const LabelSettings& desired) {
+  std::vector<api::Slice> others;  // Those that keep the other way in effect.
+  for (const api::Slice& slice : agent.slices) {
+    if (slice.state == SliceState::ended || !slice.holder) continue;
+    const Way way = slice.holder->claim ? Way::dra : Way::extender;
+    if (way != desired.way) others.push_back(slice);
+  }
+  const Way other = desired.way == Way::dra ? Way::extender : Way::dra;
+  return settled(Setting<Way>{.desired = desired.way, .effective = other, .blocked_by = {}},
+                 holders_of(others));
 }
 
 Setting<NodeMode> mode_of(const api::AgentReport& agent, const LabelSettings& desired) {
@@ -199,11 +221,13 @@ Advertisement advertise(const AdvertisementInput& in) {
     out.devices = devices_of(*in.agent, in.desired.value_or(LabelSettings{}), in.host);
     out.drift = in.drift;
     const Totals held = held_totals(in.pods, in.node, in.agent->devices);
-    const Totals offered = trouble ? Totals{} : totals_of(out.devices);
+    const Setting<Way> way = way_of(*in.agent, in.desired.value_or(LabelSettings{}));
+    // Kubernetes counts the devices of a node with DRA by its ResourceSlice.
+    const Totals offered = trouble || way.effective == Way::dra ? Totals{} : totals_of(out.devices);
     out.totals = {.memory_bytes = std::max(held.memory_bytes, offered.memory_bytes),
                   .compute_percent = std::max(held.compute_percent, offered.compute_percent)};
-    if (!trouble) out.label = std::string(text(Way::extender));
-    out.conditions.push_back(pending(out.devices));
+    if (!trouble) out.label = std::string(text(way.effective));
+    out.conditions.push_back(pending(out.devices, way));
   }
   out.conditions.insert(out.conditions.begin(), trouble ? *trouble : ready_as(in, out));
   return out;

@@ -18,7 +18,7 @@
 
 namespace carve::kubernetes::node {
 
-inline constexpr const char* node_label = "carve.dev/node";  // Its value is the node's access: "extender".
+inline constexpr const char* node_label = "carve.dev/node";           // Its value is the Way in effect.
 inline constexpr const char* memory_resource = "carve.dev/memory";    // Bytes.
 inline constexpr const char* compute_resource = "carve.dev/compute";  // Percent of one device.
 // With native-burst-share, shares are weights, and each of a device's slices may have up to 100
@@ -61,6 +61,7 @@ struct AdvertisementInput {
   HostFacts host;
   kubernetes::ObjectsByUid pods;      // The pods of this node, by uid.
   bool has_other_plugin = false;      // Whether nvidia.com/gpu is also allocatable here.
+  std::string dra_problem = {};       // Why kubelet rejected the DRA driver. Empty if it did not.
   kubernetes::NodeLedger drift = {};  // The persistent differences of the ledger.
 };
 
@@ -83,8 +84,13 @@ Totals held_totals(const kubernetes::ObjectsByUid& pods, const std::string& node
 // The agent stores the node's mode as a label, so the mode survives a restart (core/setting.h).
 Setting<NodeMode> mode_of(const api::AgentReport&, const LabelSettings&);
 
-// Returns the change to send to the agent, or no value if the agent already follows the labels.
+// Returns the mode that the agent has stored.
+NodeMode stored_mode(const api::AgentReport&);
 
+// The way in effect is that of the live slices' holders, so it changes when the last of them has ended.
+Setting<Way> way_of(const api::AgentReport&, const LabelSettings&);
+
+// Returns the change to send to the agent, or no value if the agent already follows the labels.
 std::optional<api::NodeChange> agent_change(const api::AgentReport&, const LabelSettings&);
 
 }  // namespace carve::kubernetes::node

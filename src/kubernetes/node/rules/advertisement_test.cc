@@ -94,7 +94,6 @@ TEST(Advertisement, a_node_that_cannot_serve_advertises_only_what_its_pods_hold)
   const std::pair<std::function<void(AdvertisementInput&)>, const char*> rows[] = {
       {[](auto& in) { in.desired = tl::unexpected(std::string("labels: x and y differ")); },
        "x and y differ"},
-      {[](auto& in) { in.desired->way = Way::dra; }, "has no DRA driver"},
       {[](auto& in) { in.has_other_plugin = true; }, "nvidia.com/gpu is also allocatable"},
       {[](auto& in) { in.agent->node.bookkeeper = Bookkeeper::agent; }, "--bookkeeper kubernetes"}};
   for (const auto& [spoil, message] : rows) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -55,11 +56,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return out;
 }
 
-// Searches for a mount at /run/carve whose source ends with this text.
+// Collects the sources of the mounts at /run/carve.
 class MountWalk final : public kubernetes::JsonWalk {
  public:
-  explicit MountWalk(std::string ending) : ending_(std::move(ending)) {}
-  bool has_found = false;
+  std::vector<std::string> sources;
 
  private:
   static bool is_mount(std::span<const kubernetes::JsonLevel> path) {
@@ -68,16 +68,17 @@ class MountWalk final : public kubernetes::JsonWalk {
   void value(std::span<const kubernetes::JsonLevel> path, const std::string& text) override {
     if (path.size() != 4 || !is_mount(path)) return;
     if (path[3].key == "destination") is_here_ = text == "/run/carve";
-    if (path[3].key == "source") is_source_ = text.ends_with(ending_);
+    if (path[3].key == "source") source_ = text;
   }
   void closed(std::span<const kubernetes::JsonLevel> path) override {
     if (path.size() != 3 || !is_mount(path)) return;
-    has_found |= is_here_ && is_source_;
-    is_here_ = is_source_ = false;
+    if (is_here_) sources.push_back(source_);
+    is_here_ = false;
+    source_.clear();
   }
 
-  const std::string ending_;
-  bool is_here_ = false, is_source_ = false;
+  bool is_here_ = false;
+  std::string source_;
 };
 
 }  // namespace
@@ -122,8 +123,21 @@ bool has_attach_directory(std::string_view mountinfo, std::string_view slot) {
 }
 
 bool mounts_attach_directory(std::string_view info, std::string_view slot) {
-  MountWalk walk(fmt::format("/attach/{}", slot));
-  return walk.read(info) && walk.has_found;
+  MountWalk walk;
+  const std::string ending = fmt::format("/attach/{}", slot);
+  return walk.read(info) && std::ranges::any_of(walk.sources, [&](const std::string& source) {
+           return source.ends_with(ending);
+         });
+}
+
+std::string mounted_attach_point(std::string_view info) {
+  constexpr std::string_view folder = "/attach/";
+  MountWalk walk;
+  if (!walk.read(info) || walk.sources.empty()) return "";
+  const std::string& source = walk.sources.back();  // It hides the earlier ones.
+  const size_t at = source.rfind(folder);
+  const std::string name = at == std::string::npos ? "" : source.substr(at + folder.size());
+  return name.find('/') == std::string::npos ? name : "";
 }
 
 }  // namespace carve::kubernetes::node

@@ -34,6 +34,8 @@ struct RuntimeCapability {
 RuntimeCapability capability_of(const RuntimeFacts&);
 
 // The labels that kubelet sets on containers (k8s.io/kubelet/pkg/types, labels.go).
+inline constexpr const char* pod_namespace_label = "io.kubernetes.pod.namespace";
+inline constexpr const char* pod_name_label = "io.kubernetes.pod.name";
 inline constexpr const char* pod_uid_label = "io.kubernetes.pod.uid";
 inline constexpr const char* container_name_label = "io.kubernetes.container.name";
 
@@ -53,5 +55,7 @@ bool has_attach_directory(std::string_view mountinfo, std::string_view slot);
 // Like has_attach_directory(), but for info["info"] of ContainerStatus(verbose), whose runtimeSpec lists the
 // mounts, including those from CDI.
 bool mounts_attach_directory(std::string_view info, std::string_view slot);
+// Returns the name of the attach point ("s017", "c-UID") whose directory the container has mounted; empty if none.
+std::string mounted_attach_point(std::string_view info);
 
 }  // namespace carve::kubernetes::node

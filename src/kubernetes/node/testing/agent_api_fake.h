@@ -36,8 +36,15 @@ class AgentApiFake final : public AgentApi {
     slice.name = fmt::format("slice-{}", asked.size());
     slice.slot = request.slot;
     slice.holder = request.holder;
+    slice.labels = request.labels;
     state.slices.push_back(slice);
     return slice;
+  }
+  Answer<api::Nothing> set_pods(const std::string& slice, const api::ClaimPods& pods) override {
+    if (is_gone) return tl::unexpected(no_agent());
+    for (api::Slice& each : state.slices)
+      if (each.name == slice) each.pods = pods.pods;
+    return api::Nothing{};
   }
   Answer<api::SlotFiles> slot_files(ContainerSlot) override { return api::SlotFiles{}; }
   Answer<api::Nothing> withdraw_slot(ContainerSlot slot) override {

@@ -23,7 +23,7 @@ struct AgentFake final : Agent {
   std::vector<std::string> calls;
   std::optional<Request> granted;  // The last request of grant().
   EnterRequest entered;
-  std::vector<std::optional<ContainerSlot>> attached_through;
+  std::vector<std::optional<AttachPoint>> attached_through;
   bool inspects_first = false;       // If set, processes' commands must be inspected first.
   std::function<void()> inspected;   // Then set; to be called after the inspection.
   bool looks_first = false;          // If set, the next attach() must inspect the process first.
@@ -48,6 +48,14 @@ struct AgentFake final : Agent {
   Outcome<void> add_container(SliceId id, pid_t init, const std::string& container) override {
     return called(fmt::format("add container {} {} {}", id, init, container));
   }
+  Outcome<void> refuse_container(SliceId id, pid_t init, const std::string& message) override {
+    return called(fmt::format("refuse container {} {}: {}", id, init, message));
+  }
+  Outcome<void> set_claim_pods(SliceId id, std::vector<ClaimPod> pods) override {
+    std::string uids;
+    for (const ClaimPod& pod : pods) uids += " " + pod.uid;
+    return called(fmt::format("set pods of {}:{}", id, uids));
+  }
   Outcome<SliceView> update(SliceId id, const TermsUpdate& asked, const std::string& by) override {
     return changed(id, fmt::format("{} {} memory {} share {} by {}", asked.is_dry_run ? "check" : "update",
                                    id, asked.memory.value_or(Bytes{}).count,
@@ -71,7 +79,7 @@ struct AgentFake final : Agent {
     return {.mounts = {{"/attach/" + text(slot), "/run/carve", false}}, .device_nodes = {"/dev/nvidia0"}};
   }
   Outcome<SliceView> thaw(SliceId id) override { return changed(id, fmt::format("thaw {}", id)); }
-  std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+  std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<AttachPoint>& through,
                                          const shm::AttachRequest&, std::vector<os::Fd>&,
                                          const std::function<void()>& again) override {
     attached_through.push_back(through);
