@@ -67,11 +67,11 @@ Outcome<std::optional<MetricsListener>> listen(const Options& options) {
   auto socket = os::listen_at(address);
   if (!socket) return failure(FailureKind::unavailable, "--metrics {}", socket.error().message);
   auto identity =
-      metrics_identity(options.tls_certificate, options.tls_key, options.node, os::utc_ns() / os::second);
+      reader_identity(options.tls_certificate, options.tls_key, options.node, os::utc_ns() / os::second);
   if (!identity)
     return failure(FailureKind::unavailable, "--tls-cert, --tls-key: {}", identity.error().message);
   os::log::info("--metrics {}", os::text(address));
-  return MetricsListener{std::move(*socket), std::move(*identity)};
+  return MetricsListener{std::move(*socket), address, std::move(*identity)};
 }
 
 ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const Options& options,
@@ -79,7 +79,13 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
     : loop_(loop),
       client_(loop, connection, {.user_agent = "carve-kubelet"}),
       events_(client_, options.node, os::utc_ns),
-      publisher_(client_, {.node = options.node, .host = host_facts(), .seed = std::random_device()()},
+      publisher_(client_,
+                 {.node = options.node,
+                  .host = host_facts(),
+                  .seed = std::random_device()(),
+                  .reader = listener ? std::optional(NodePublisher::ReaderEndpoint{
+                                           listener->address, listener->identity.key_pin})
+                                     : std::nullopt},
                  {.change_agent =
                       [this](const api::NodeChange& change) {
                         agent_worker_->run([this, change](AgentApi& agent_api) {
@@ -139,7 +145,7 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
                                        }})) {
   if (listener)
     reader_port_.emplace(
-        loop, client_, std::move(listener->socket), std::move(listener->identity),
+        loop, client_, std::move(listener->socket), std::move(listener->identity.identity), options.node,
         [this](api::MetricsFormat format, const kubernetes::ReaderCheck::Done& done) {
           give_metrics(format, done);
         },
