@@ -128,7 +128,7 @@ TEST_F(BillReportTest, adds_up_an_hour_of_three_jobs_exactly_when_the_clock_is_s
 TEST_F(BillReportTest, counts_an_open_record_until_its_node_was_last_seen) {
   ASSERT_TRUE(store->write({pod(1, 0)}));
   EXPECT_EQ(made().total.gpu_hours, "27.000000") << "9 hours until now";
-  ASSERT_TRUE(store->see("n1", 1, moment_at(3 * hour)));
+  ASSERT_TRUE(store->write({}, SeenLedger{"n1", 1, moment_at(3 * hour)}));
   const api::Bill b = made({.with_lines = true});
   EXPECT_EQ(b.total.gpu_hours, "6.000000");
   EXPECT_TRUE(b.lines.at(0).open);
@@ -140,7 +140,7 @@ TEST_F(BillReportTest, sums_the_lines_of_a_job_to_its_hours) {
   of_service.kind = "service";
   of_earlier_job.from_ns = hour / 2;
   ASSERT_TRUE(store->write({pod(1), pod(2), pod(3, 0), other_space, of_service, of_earlier_job}));
-  ASSERT_TRUE(store->see("n1", 1, moment_at(3 * hour)));
+  ASSERT_TRUE(store->write({}, SeenLedger{"n1", 1, moment_at(3 * hour)}));
   BilledJob job{.uid = "a", .kind = "job", .name_space = "default", .name = "spark-1", .created_ns = hour};
   const ledger::Stamp now = moment_at(10 * hour);
   EXPECT_EQ(job_hours(*store, tariffs, job, now),
@@ -328,7 +328,9 @@ TEST_F(BillReportTest, keeps_records_of_the_previous_schema_without_labels) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder + "/usage.db").c_str(), &db), SQLITE_OK);
   EXPECT_EQ(
-      sqlite3_exec(db, "ALTER TABLE usage DROP COLUMN labels; DROP TABLE inventory; PRAGMA user_version = 2",
+      sqlite3_exec(db,
+                   "ALTER TABLE usage DROP COLUMN container; DROP INDEX usage_open;"
+                   "ALTER TABLE usage DROP COLUMN labels; DROP TABLE inventory; PRAGMA user_version = 2",
                    nullptr, nullptr, nullptr),
       SQLITE_OK);
   sqlite3_close(db);
