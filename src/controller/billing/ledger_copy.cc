@@ -41,6 +41,7 @@ bool LedgerCopy::is_open(uint64_t id) const {
 
 std::optional<LedgerCopy::Request> LedgerCopy::next() const {
   if (phase_ == Phase::done) return std::nullopt;
+  if (phase_ == Phase::first) return Request{.ids = {}, .after = 0};
   if (phase_ == Phase::fresh) return Request{.ids = {}, .after = last_};
   Request out;
   for (size_t i = at_; i < chunk_end(); ++i) out.ids.push_back(known_[i].id);
@@ -50,6 +51,7 @@ std::optional<LedgerCopy::Request> LedgerCopy::next() const {
 
 Outcome<CopyWrite> LedgerCopy::take(const std::vector<ledger::UsageRecord>& records, uint64_t last) {
   invariant(phase_ != Phase::done, "a response belongs to a request");
+  if (phase_ == Phase::first) return take_first(records, last);
   return phase_ == Phase::fresh ? take_fresh(records, last) : take_known(records);
 }
 
@@ -95,7 +97,11 @@ Outcome<CopyWrite> LedgerCopy::take_known(const std::vector<ledger::UsageRecord>
 // newest copy. A record under a second ledger's number would be billed twice.
 CopyWrite LedgerCopy::decide_loss() {
   CopyWrite out{.rows = {}, .lost = {}, .lost_ledger = ledger_, .lost_at = position_.seen, .seen = {}};
-  loss_ = found_.empty() ? Loss::everything : Loss::newest;
+  if (found_.empty()) {
+    phase_ = Phase::first;
+    return out;
+  }
+  loss_ = Loss::newest;
   known_.clear();
   at_ = 0;
   for (const CopiedRecord& open : position_.open) {
@@ -105,11 +111,27 @@ CopyWrite LedgerCopy::decide_loss() {
       out.lost.push_back(open.id);
   }
   phase_ = known_.empty() ? Phase::fresh : Phase::again;
-  if (loss_ == Loss::everything) {
-    ++ledger_;
-    last_ = 0;
-  }
   return out;
+}
+
+// A ledger without records proves nothing: the open records stay open, and count until the agent was last seen.
+Outcome<CopyWrite> LedgerCopy::take_first(const std::vector<ledger::UsageRecord>& records, uint64_t last) {
+  if (records.empty()) {
+    phase_ = Phase::done;
+    return CopyWrite{};
+  }
+  CopyWrite lost{.rows = {}, .lost = {}, .lost_ledger = ledger_, .lost_at = position_.seen, .seen = {}};
+  for (const CopiedRecord& open : position_.open) lost.lost.push_back(open.id);
+  loss_ = Loss::everything;
+  ledger_ = position_.newest_ledger + 1;
+  last_ = 0;
+  phase_ = Phase::fresh;
+  auto out = take_fresh(records, last);
+  if (!out) return out;
+  lost.rows = std::move(out->rows);
+  lost.seen = SeenLedger{.node = node_, .ledger = ledger_, .at = now_};
+  lost.is_new_ledger = true;
+  return lost;
 }
 
 Outcome<CopyWrite> LedgerCopy::take_fresh(const std::vector<ledger::UsageRecord>& records, uint64_t last) {

@@ -28,6 +28,9 @@ struct CopyWrite {
   uint32_t lost_ledger = 0;
   ledger::Stamp lost_at;  // Without a boot id if only the record's own start is known.
   std::optional<SeenLedger> seen;
+  // The rows are the first of a new ledger, so the store must not have any of them. Otherwise an old ledger of the
+  // node was restored.
+  bool is_new_ledger = false;
 };
 
 class LedgerCopy {
@@ -63,11 +66,13 @@ class LedgerCopy {
   enum class Phase : uint8_t {
     compare,  // Requests the newest copied record and the open ones.
     search,   // The newest record is missing: looks for any other copied record.
+    first,    // None was found: requests the first records, which prove that the ledger is a new one.
     again,    // Only the newest records are missing: requests the open ones that were found.
     fresh,    // Requests records that were not copied yet.
     done,
   };
   Outcome<CopyWrite> take_known(const std::vector<ledger::UsageRecord>&);
+  Outcome<CopyWrite> take_first(const std::vector<ledger::UsageRecord>&, uint64_t last);
   Outcome<CopyWrite> take_fresh(const std::vector<ledger::UsageRecord>&, uint64_t last);
   CopyWrite decide_loss();
   void add(CopyWrite&, const ledger::UsageRecord&);

@@ -28,9 +28,31 @@ Outcome<std::vector<UsageRow>> ended_rows(UsageStore& store, const std::string& 
 
 }  // namespace
 
+namespace {
+
+// Fails if a row of a new ledger was copied before: then an old ledger of the node was restored, or the agent's
+// responses contradict each other. The next copy compares with that ledger.
+Outcome<void> check_new_ledger(UsageStore& store, const std::string& node, const CopyWrite& write) {
+  for (const UsageRow& row : write.rows) {
+    const auto ledger = store.ledger_of(node, {.id = row.id, .from_ns = row.from_ns, .boot_id = row.boot_id});
+    if (!ledger) return tl::unexpected(ledger.error());
+    if (*ledger == 0) continue;
+    const SeenLedger seen{.node = node, .ledger = *ledger, .at = write.seen->at};
+    if (const auto done = store.write({}, seen); !done) return done;
+    return failure(FailureKind::unavailable,
+                   "its agent again has ledger {}, which was replaced by another one",
+                   ledger_name({.node = node, .ledger = *ledger}));
+  }
+  return {};
+}
+
+}  // namespace
+
 Outcome<void> write_copy(UsageStore& store, const std::string& node, const CopyWrite& write,
                          const WrittenRows& written) {
   if (write.rows.empty() && write.lost.empty() && !write.seen) return {};
+  if (write.is_new_ledger)
+    if (const auto sound = check_new_ledger(store, node, write); !sound) return sound;
   auto rows = ended_rows(store, node, write);
   if (!rows) return tl::unexpected(rows.error());
   rows->insert(rows->end(), write.rows.begin(), write.rows.end());

@@ -140,7 +140,11 @@ TEST_F(UsageCopyTest, ends_open_records_of_a_lost_ledger_when_the_agent_was_last
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-0"));
   source.records = {};
   copy(100);
-  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-90"));
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-0"))
+      << "an empty ledger proves nothing";
+  source.records = {record(1, 110)};
+  copy(120);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-90", "n1@3:1 110-0"));
 }
 
 TEST_F(UsageCopyTest, keeps_the_queues_billing_from_the_start_of_a_job) {
@@ -186,6 +190,25 @@ TEST_F(UsageCopyTest, compares_more_open_records_than_fit_one_request) {
   EXPECT_EQ(copy(95), 0u);
   for (UsageRecord& r : source.records) r.to.reset();
   EXPECT_EQ(copy(96), 0u) << "an ended record never changes";
+}
+
+TEST_F(UsageCopyTest, continues_with_an_old_ledger_that_was_restored) {
+  source.records = {record(1, 10), record(2, 20)};
+  source.records[0].to = at(15);
+  copy(70);
+  const auto old = source.records;
+  source.records = {record(1, 80)};
+  copy(90);
+  source.records = old;
+  const auto done = copy_usage(*store, "n1", source,
+                               {.is_prepaid = [](const std::string&) { return false; }, .now = at(95)});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "its agent again has ledger n1, which was replaced by another one");
+  source.records.push_back(record(3, 96));
+  copy(99);
+  copy(100);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1:3 96-0", "n1@2:1 80-0"))
+      << "no record is copied twice";
 }
 
 TEST_F(UsageCopyTest, fails_if_a_record_changes_its_begin) {

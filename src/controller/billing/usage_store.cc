@@ -93,14 +93,21 @@ Outcome<CopyPosition> UsageStore::position(const std::string& node) {
                         .from_ns = s.number(column + 1),
                         .boot_id = s.text(column + 2)};
   };
+  // A ledger that was replaced may come back, so the one that was seen last counts.
+  Statement last(
+      database_.get(),
+      "SELECT (SELECT max(ledger) FROM usage WHERE node = ?1), (SELECT ledger FROM seen WHERE node = ?1 "
+      "ORDER BY utc_ns DESC, ledger DESC LIMIT 1)");
+  last << node;
+  if (!last.row()) return database_.trouble("reading");
+  if (last.is_null(0)) return out;
+  out.newest_ledger = static_cast<uint32_t>(last.number(0));
+  out.ledger = last.is_null(1) ? out.newest_ledger : static_cast<uint32_t>(last.number(1));
   Statement newest(
       database_.get(),
-      "SELECT ledger, id, from_ns, boot_id FROM usage WHERE node = ? ORDER BY ledger DESC, id DESC LIMIT 1");
-  newest << node;
-  if (newest.row()) {
-    out.ledger = static_cast<uint32_t>(newest.number(0));
-    out.newest = record(newest, 1);
-  }
+      "SELECT id, from_ns, boot_id FROM usage WHERE node = ? AND ledger = ? ORDER BY id DESC LIMIT 1");
+  newest << node << out.ledger;
+  if (newest.row()) out.newest = record(newest, 0);
   if (!newest.done()) return database_.trouble("reading");
   if (!out.newest) return out;
   Statement oldest(
@@ -166,6 +173,16 @@ Outcome<void> UsageStore::write(const std::vector<UsageRow>& written, const std:
     rows::bind(s, seen->at);
     return s.finish();
   });
+}
+
+Outcome<uint32_t> UsageStore::ledger_of(const std::string& node, const CopiedRecord& record) {
+  Statement s(database_.get(),
+              "SELECT ledger FROM usage INDEXED BY usage_begin WHERE from_ns = ? AND node = ? AND id = ? AND "
+              "boot_id = ?");
+  s << record.from_ns << node << record.id << record.boot_id;
+  const uint32_t out = s.row() ? static_cast<uint32_t>(s.number(0)) : 0;
+  if (out == 0 && !s.done()) return database_.trouble("reading");
+  return out;
 }
 
 Outcome<std::optional<UsageRow>> UsageStore::find(const std::string& node, uint32_t ledger, uint64_t id) {

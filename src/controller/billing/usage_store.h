@@ -25,7 +25,8 @@ struct CopiedRecord {
 
 // The position up to which a node's ledger was copied.
 struct CopyPosition {
-  uint32_t ledger = 0;                 // 0 if nothing has been copied.
+  uint32_t ledger = 0;                 // The ledger that was copied last; 0 if nothing has been copied.
+  uint32_t newest_ledger = 0;          // The largest number of a ledger of this node.
   std::optional<CopiedRecord> newest;  // The record with the largest id.
   std::optional<CopiedRecord> oldest;  // The record with the smallest id.
   std::vector<CopiedRecord> open;      // Records that had not ended, by id.
@@ -59,6 +60,8 @@ class UsageStore {
   // Writes the rows in one transaction, together with the time at which the node's agent responded, if any. An
   // existing row with the same node, ledger and id is replaced, except for its `prepaid`.
   Outcome<void> write(const std::vector<UsageRow>&, const std::optional<SeenLedger>& seen = std::nullopt);
+  // Returns the number of the node's ledger that has this record; 0 if none has it.
+  Outcome<uint32_t> ledger_of(const std::string& node, const CopiedRecord&);
   // Returns the row if it exists.
   Outcome<std::optional<UsageRow>> find(const std::string& node, uint32_t ledger, uint64_t id);
   // Calls `visit` for each record that may overlap the window: first the records that began in it, then those
