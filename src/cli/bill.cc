@@ -102,7 +102,7 @@ void print_idle(const api::Bill& bill) {
 }
 
 std::string when(const api::BillLine& line) {
-  return fmt::format("{} to {}{}", harmless(line.from), harmless(line.to), line.open ? " (runs)" : "");
+  return fmt::format("{} to {}{}", harmless(line.from), harmless(line.to), line.open ? " (open)" : "");
 }
 
 void print_lines(const api::Bill& bill) {
@@ -161,12 +161,21 @@ std::string terms_of(const api::BillLine& line) {
                             : fmt::format("{}, {}", memory, std::string_view(text(Share{line.share_bp})));
 }
 
+// Returns the rows about who held the slice.
+std::string holder_rows(const api::BillLine& line) {
+  const size_t slash = line.pod.find('/');  // A slice's name has none.
+  if (slash == std::string::npos)
+    return fmt::format("  slice      {} of account {}\n", harmless(line.pod), harmless(line.account));
+  return fmt::format("  pod        {} in namespace {}, container {}\n  account    {}\n",
+                     harmless(line.pod.substr(0, slash)), harmless(line.namespace_),
+                     harmless(line.pod.substr(slash + 1)), harmless(line.account));
+}
+
 void print_explained(const api::Bill& bill) {
   for (const api::BillLine& line : bill.lines)
     fmt::print(
-        "{}\n  slice      {} of account {}\n  device     {} ({})\n  granted    {}\n  GPU-hours  {}\n  amount "
-        "    {}\n",
-        when(line), harmless(line.pod), harmless(line.account), harmless(line.device), harmless(line.model),
+        "{}\n{}  device     {} ({})\n  node       {}\n  granted    {}\n  GPU-hours  {}\n  amount     {}\n",
+        when(line), holder_rows(line), harmless(line.device), harmless(line.model), harmless(line.node),
         terms_of(line), harmless(line.formula), amount_formula(line, bill.currency));
 }
 
@@ -255,7 +264,8 @@ std::string contradiction(const CLI::App& verb, const BillOptions& o) {
 
 // Returns what is wrong with a value of --by; empty if it is correct.
 std::string check_grouping(const std::string& by) {
-  constexpr std::string_view groupings[] = {"account", "queue", "job", "service", "device", "user"};
+  constexpr std::string_view groupings[] = {"account", "queue",     "job",  "service",
+                                            "device",  "namespace", "node", "user"};
   constexpr std::string_view label = "label:";
   if (std::ranges::find(groupings, by) != std::end(groupings)) return "";
   if (by.starts_with(label) && by.size() > label.size()) return "";
@@ -265,8 +275,9 @@ std::string check_grouping(const std::string& by) {
 void add_bill(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("bill", "Show the cost of slices in a period");
   const auto o = std::make_shared<BillOptions>();
-  verb->add_option("--by", o->by,
-                   "Group by account, user, queue, job, service, device or label:KEY [account]")
+  verb->add_option(
+          "--by", o->by,
+          "Group by account, user, queue, job, service, namespace,\nnode, device or label:KEY [account]")
       ->check(check_grouping);
   add_period(verb, o->period);
   verb->add_option("--account", o->account, "Only slices of this account");

@@ -125,7 +125,9 @@ void show_usage(Context& context, const UsageOptions& o) {
 void add_usage(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("usage", "Show who held slices in a period, and how much was idle");
   const auto o = std::make_shared<UsageOptions>();
-  verb->add_option("--by", o->by, "Group by account, user, service, job, queue or label:KEY [account]");
+  verb->add_option(
+      "--by", o->by,
+      "Group by account, user, service, job, queue, namespace,\nnode, device or label:KEY [account]");
   add_period(verb, o->period);
   verb->add_option("--account", o->account, "Only slices of this account");
   verb->add_option("-l,--selector", o->selector,

@@ -75,6 +75,8 @@ struct UsageRecord {
 struct UsagePage {
   std::vector<UsageRecord> records;
   uint64_t last = 0;  // The id after which to continue. If it does not change, there are no more records.
+  std::string query =
+      {};  // The query of the request, so that a reader notices a response to another request.
 };
 
 }  // namespace carve::ledger

@@ -207,8 +207,9 @@ def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
     tls = ssl._create_unverified_context()
     web.kubectl("create", "serviceaccount", "reader")
 
-    def read(path="/metrics"):
-        token = web.kubectl("create", "token", "reader").strip()
+    def read(path="/metrics", audience="carve.dev/usage/localhost"):
+        bound = [f"--audience={audience}"] if audience and path != "/metrics" else []
+        token = web.kubectl("create", "token", "reader", *bound).strip()
         try:
             request = urllib.request.Request(f"https://127.0.0.1:9472{path}", headers={"Authorization": f"Bearer {token}"})
             return urllib.request.urlopen(request, context=tls, timeout=10).read().decode()
@@ -234,6 +235,11 @@ def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
     devices = {device["uuid"] for device in json.loads(read("/v1/devices"))["devices"]}
     assert {part["device"] for slice in records for part in slice["parts"]} <= devices, text
     assert json.loads(read("/v1/node"))["bookkeeper"] == "kubernetes"
+    for audience in ("", "carve.dev/usage/n2", "carve.dev/usage"):
+        assert read("/v1/usage?after=0", audience) == "401", f"a token for the API server or another node: {audience}"
+    forged = web.api.call("PATCH", "/api/v1/nodes/localhost", {"metadata": {"annotations": {"carve.dev/reader": "{}"}}},
+                          "application/merge-patch+json")
+    assert forged[0] == 422 and "only the agent of a node may write" in forged[1]["message"], forged
     assert read("/v1/usage?after=x") == "400" and read("/v1/trace?seconds=1") == "404" and read("/v1/slices/web") == "404"
 
 

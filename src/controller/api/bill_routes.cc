@@ -124,9 +124,6 @@ http::Response get_bill_line(const Call& call) {
 http::Response get_allocations(const Call& call) {
   auto given = parse_query(call.request.query, {"from", "to", "by", "account", "labelSelector", "step"});
   if (!given) return refuse(given.error());
-  if ((*given)["by"] == carve::text(BillBy::device))
-    return refuse(FailureKind::invalid_argument,
-                  "by 'device': must be one of account, user, service, job, queue, or label:KEY");
   auto query = bill_query(call, *given);
   if (!query) return refuse(query.error());
   const std::string& step = (*given)["step"];

@@ -142,10 +142,12 @@ class AllocationReport {
     const bill::Invoice invoice = bill::invoice(records, tariffs_, query_.window, until);
     for (const bill::RefusedUsage& refused : invoice.refused)
       if (refused_.size() < max_refused_records) refused_.push_back(refused.message);
-    // The lines of a record are adjacent.
+    // The lines of a record are adjacent, and so are those of each device of a record.
     for (auto line = invoice.lines.begin(); line != invoice.lines.end();) {
-      const auto end = std::find_if(line, invoice.lines.end(),
-                                    [&](const bill::Line& other) { return other.usage != line->usage; });
+      const auto end = std::find_if(line, invoice.lines.end(), [&](const bill::Line& other) {
+        return other.usage != line->usage ||
+               (query_.by == BillBy::device && other.device.uuid != line->device.uuid);
+      });
       add_allocation({line, end}, until);
       line = end;
     }

@@ -116,6 +116,23 @@ TEST_F(AllocationReportTest, sums_the_idle_part_of_each_allocation) {
   EXPECT_EQ(all.total.idle_gpu_hours, "5.000000");
 }
 
+TEST_F(AllocationReportTest, counts_a_slice_once_for_each_device) {
+  UsageRow row = row_of({.id = 1, .from_ns = month_ns, .to_ns = month_ns + hours, .device = 1});
+  UsageRecord record = usage_of(row)->record;
+  record.slice.parts.push_back(record.slice.parts[0]);
+  record.slice.parts[1].device.bytes[0] = 2;
+  ASSERT_TRUE(store->write({usage_row("n1", 1, record, [](const std::string&) { return false; })}));
+  BillQuery query = first_days(1);
+  query.by = BillBy::device;
+  const auto all = made(query);
+  ASSERT_EQ(all.items.size(), 2u);
+  EXPECT_EQ(all.items[0].gpu_hours, all.items[1].gpu_hours);
+  EXPECT_EQ(all.total.allocations, 2u);
+  query.by = BillBy::node;
+  EXPECT_EQ(made(query).total.allocations, 1u);
+  EXPECT_EQ(made(query).total.gpu_hours, all.total.gpu_hours);
+}
+
 TEST_F(AllocationReportTest, groups_by_user_service_and_label) {
   write({{.id = 1, .from_ns = month_ns, .to_ns = month_ns + hours, .owner = 1001, .service = "a"},
          {.id = 2, .from_ns = month_ns, .to_ns = month_ns + hours, .owner = 1002},

@@ -10,7 +10,7 @@
 
 namespace carve::controller {
 
-enum class BillBy : uint8_t { account, queue, job, service, device, user };
+enum class BillBy : uint8_t { account, queue, job, service, device, user, name_space, node };
 
 struct BillQuery {
   bill::Window window;
@@ -34,5 +34,6 @@ struct BillQuery {
 template <>
 struct carve::Words<carve::controller::BillBy> {
   static constexpr const char* kind = "grouping";
-  static constexpr std::string_view words[] = {"account", "queue", "job", "service", "device", "user"};
+  static constexpr std::string_view words[] = {"account", "queue", "job",       "service",
+                                               "device",  "user",  "namespace", "node"};
 };

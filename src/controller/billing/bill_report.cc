@@ -50,12 +50,14 @@ std::string line_id(const Line& line) {
 api::BillLine shown(const Line& line, __int128 used, const bill::SmallerSlice& smaller) {
   const bill::Usage& usage = *line.usage;
   const bool is_priced = line.unpriced == bill::Unpriced::no;
+  const auto& holder = usage.record.slice.holder.pod;
   return {.id = line_id(line),
+          .node = node_name(usage.node),
           .account = usage.account,
           .namespace_ = usage.name_space,
           .kind = usage.kind,
           .name = usage.name,
-          .pod = usage.record.slice.name,
+          .pod = holder ? usage.record.slice.name + "/" + holder->container : usage.record.slice.name,
           .queue = usage.queue,
           .device = carve::text(line.device.uuid),
           .model = line.device.model,
@@ -210,7 +212,7 @@ std::string labels_field(const UsageLabels& labels) {
 std::string csv_of(const std::vector<api::BillLine>& lines) {
   std::string out =
       "line,account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,"
-      "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,labels\r\n";
+      "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,labels,node\r\n";
   for (const api::BillLine& l : lines) {
     out += csv_row({l.id,
                     l.account,
@@ -235,7 +237,8 @@ std::string csv_of(const std::vector<api::BillLine>& lines) {
                     l.price,
                     l.amount,
                     l.used_gpu_hours,
-                    labels_field(l.labels)});
+                    labels_field(l.labels),
+                    l.node});
   }
   return out;
 }

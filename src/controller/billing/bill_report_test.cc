@@ -128,7 +128,7 @@ TEST_F(BillReportTest, adds_up_an_hour_of_three_jobs_exactly_when_the_clock_is_s
 TEST_F(BillReportTest, counts_an_open_record_until_its_node_was_last_seen) {
   ASSERT_TRUE(store->write({pod(1, 0)}));
   EXPECT_EQ(made().total.gpu_hours, "27.000000") << "9 hours until now";
-  ASSERT_TRUE(store->see("n1", 1, moment_at(3 * hour)));
+  ASSERT_TRUE(store->write({}, SeenLedger{"n1", 1, moment_at(3 * hour)}));
   const api::Bill b = made({.with_lines = true});
   EXPECT_EQ(b.total.gpu_hours, "6.000000");
   EXPECT_TRUE(b.lines.at(0).open);
@@ -140,7 +140,7 @@ TEST_F(BillReportTest, sums_the_lines_of_a_job_to_its_hours) {
   of_service.kind = "service";
   of_earlier_job.from_ns = hour / 2;
   ASSERT_TRUE(store->write({pod(1), pod(2), pod(3, 0), other_space, of_service, of_earlier_job}));
-  ASSERT_TRUE(store->see("n1", 1, moment_at(3 * hour)));
+  ASSERT_TRUE(store->write({}, SeenLedger{"n1", 1, moment_at(3 * hour)}));
   BilledJob job{.uid = "a", .kind = "job", .name_space = "default", .name = "spark-1", .created_ns = hour};
   const ledger::Stamp now = moment_at(10 * hour);
   EXPECT_EQ(job_hours(*store, tariffs, job, now),
@@ -254,12 +254,12 @@ TEST_F(BillReportTest, quotes_csv_fields_with_commas_and_quotes) {
   EXPECT_THAT(csv, HasSubstr("\r\nn1.1.0,\"a,\"\"b\"\"\",default,job,spark-1,spark-1-executor-1,,GPU-01"));
   EXPECT_THAT(csv,
               HasSubstr(",false,3600.000000,4294967296,23835181056,3000,0.300000,share,10.000000,3.000000,"
-                        "2.000000,6.000000,5.000000,\r\n"));
-  EXPECT_THAT(
-      csv,
-      testing::StartsWith(
-          "line,account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,"
-          "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,labels\r\n"));
+                        "2.000000,6.000000,5.000000,,n1\r\n"));
+  EXPECT_THAT(csv,
+              testing::StartsWith(
+                  "line,account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,"
+                  "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,labels,"
+                  "node\r\n"));
 }
 
 // Returns a record with user labels.
@@ -306,7 +306,55 @@ TEST_F(BillReportTest, contains_only_the_records_that_a_selector_selects) {
   ASSERT_EQ(b.lines.size(), 2u);
   EXPECT_EQ(b.lines[1].labels, (UsageLabels{{"env", "x"}, {"team", "b"}}))
       << "Carve's own labels are left out";
-  EXPECT_THAT(csv_of(b.lines), HasSubstr(",env=x;team=b\r\n"));
+  EXPECT_THAT(csv_of(b.lines), HasSubstr(",env=x;team=b,n1\r\n"));
+}
+
+// Returns the record of a pod's container on a node of a cluster.
+UsageRow cluster_pod(const char* node, uint64_t id, const char* name_space, UsageLabels labels = {},
+                     unsigned parts = 1) {
+  UsageRecord record = usage_of(pod(id))->record;
+  record.slice.labels = std::move(labels);
+  record.slice.holder.pod = PodContainer{name_space, "web-0", "uid", "main"};
+  record.slice.account = name_space;
+  record.slice.name = "k7";
+  while (record.slice.parts.size() < parts) {
+    record.slice.parts.push_back(record.slice.parts.front());
+    ++record.slice.parts.back().device.bytes[0];
+  }
+  return usage_row(node, 1, record, [](const std::string&) { return true; });
+}
+
+TEST_F(BillReportTest, shows_node_pod_and_namespace_of_a_container) {
+  for (const unsigned parts : {1u, 2u}) {
+    ASSERT_TRUE(store->write({cluster_pod("n1.example", 7, "a", {{"team", "x"}}, parts)}));
+    const api::Bill b = made({.line = "n1.example.7.0"});
+    ASSERT_EQ(b.lines.size(), 1u);
+    const api::BillLine& line = b.lines[0];
+    EXPECT_EQ(std::tie(line.node, line.namespace_, line.kind, line.name, line.pod),
+              std::make_tuple("n1.example", "a", "pod", "web-0", "web-0/main"));
+    EXPECT_EQ(line.labels, (UsageLabels{{"team", "x"}}));
+  }
+}
+
+TEST_F(BillReportTest, groups_pods_by_namespace_node_and_workload) {
+  const UsageLabels service{
+      {"carve.dev/kind", "service"}, {"carve.dev/name", "chat"}, {"carve.dev/queue", "q"}};
+  UsageRow replaced = cluster_pod("n2", 4, "b");
+  replaced.ledger = 2;
+  ASSERT_TRUE(store->write({cluster_pod("n1", 1, "a"), cluster_pod("n1", 2, "b", service),
+                            cluster_pod("n2", 3, "b", {{"carve.dev/kind", "service"}}), replaced, pod(9)}));
+  const auto groups = [&](const BillQuery& query) {
+    std::vector<std::string> out;
+    for (const api::BillSum& sum : made(query).items) out.push_back(fmt::format("{} {}", sum.key, sum.lines));
+    return out;
+  };
+  EXPECT_THAT(groups({.by = BillBy::name_space}), ElementsAre("a 1", "b 3", "default 1"));
+  EXPECT_THAT(groups({.by = BillBy::node}), ElementsAre("n1 3", "n2 2")) << "n2@2 is a ledger of n2";
+  EXPECT_THAT(groups({.by = BillBy::service}), ElementsAre("service b/chat 1", "- 4"));
+  EXPECT_THAT(groups({.by = BillBy::queue}), ElementsAre("q 2", "- 3"));
+  const api::Bill b = made({.line = "n1.2.0"});
+  ASSERT_EQ(b.lines.size(), 1u);
+  EXPECT_NE(b.lines[0].amount, "0.000000") << "a label of the pod does not make it prepaid";
 }
 
 // A record with damaged labels counts as a record without labels.
@@ -328,7 +376,9 @@ TEST_F(BillReportTest, keeps_records_of_the_previous_schema_without_labels) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder + "/usage.db").c_str(), &db), SQLITE_OK);
   EXPECT_EQ(
-      sqlite3_exec(db, "ALTER TABLE usage DROP COLUMN labels; DROP TABLE inventory; PRAGMA user_version = 2",
+      sqlite3_exec(db,
+                   "ALTER TABLE usage DROP COLUMN container; DROP INDEX usage_open;"
+                   "ALTER TABLE usage DROP COLUMN labels; DROP TABLE inventory; PRAGMA user_version = 2",
                    nullptr, nullptr, nullptr),
       SQLITE_OK);
   sqlite3_close(db);

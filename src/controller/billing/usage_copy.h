@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/billing/usage_store.h"
+#include "controller/billing/ledger_copy.h"
 
 namespace carve::controller {
 
@@ -20,17 +20,19 @@ class UsageSource {
   virtual Outcome<std::vector<ledger::UsageRecord>> of(const std::vector<uint64_t>& ids) = 0;
 };
 
+// Called with the rows that were written.
+using WrittenRows = std::function<void(const std::vector<UsageRow>&)>;
+
 struct CopyTerms {
-  std::function<bool(const std::string& queue)> is_prepaid;
+  LedgerCopy::IsPrepaid is_prepaid;
   ledger::Stamp now;  // Taken before the source is read.
-  // Called with the rows that were written, if it is set.
-  std::function<void(const std::vector<UsageRow>&)> written = nullptr;
+  WrittenRows written = nullptr;
 };
 
-// Returns the number of records written. If the agent's ledger still has the first copied record but not the
-// newest one, it has lost its newest records, and no record is copied twice. If it lacks both, the agent has
-// started a new ledger, which is copied from the beginning. A lost open record ends at the time at which the
-// agent was last seen.
+// Stores a step of a copy in one transaction.
+Outcome<void> write_copy(UsageStore&, const std::string& node, const CopyWrite&, const WrittenRows&);
+
+// Copies in the order that LedgerCopy decides, and stores each step. Returns the number of records written.
 Outcome<size_t> copy_usage(UsageStore&, const std::string& node, UsageSource&, const CopyTerms&);
 
 }  // namespace carve::controller

@@ -140,7 +140,11 @@ TEST_F(UsageCopyTest, ends_open_records_of_a_lost_ledger_when_the_agent_was_last
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-0"));
   source.records = {};
   copy(100);
-  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-90"));
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-0"))
+      << "an empty ledger proves nothing";
+  source.records = {record(1, 110)};
+  copy(120);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-90", "n1@3:1 110-0"));
 }
 
 TEST_F(UsageCopyTest, keeps_the_queues_billing_from_the_start_of_a_job) {
@@ -165,6 +169,88 @@ TEST_F(UsageCopyTest, changes_nothing_if_the_agent_does_not_answer) {
   EXPECT_FALSE(copy_usage(*store, "n1", source,
                           {.is_prepaid = [](const std::string&) { return false; }, .now = at(99)}));
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-0"));
+}
+
+TEST_F(UsageCopyTest, does_not_copy_again_a_ledger_of_which_only_open_records_are_left) {
+  for (uint64_t id = 1; id <= 4; ++id) source.records.push_back(record(id, static_cast<int64_t>(10 * id)));
+  source.records[0].to = at(15);
+  copy(70);
+  source.records = {record(2, 20)};  // Rewritten from the state file of a live slice.
+  copy(90);
+  source.records[0].to = at(100);
+  copy(110);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-100", "n1:3 30-70", "n1:4 40-70"));
+}
+
+TEST_F(UsageCopyTest, compares_more_open_records_than_fit_one_request) {
+  for (uint64_t id = 1; id <= 3 * max_copied_ids; ++id) source.records.push_back(record(id, 10));
+  copy(70);
+  for (UsageRecord& r : source.records) r.to = at(80);
+  EXPECT_EQ(copy(90), 3 * max_copied_ids);
+  EXPECT_EQ(copy(95), 0u);
+  for (UsageRecord& r : source.records) r.to.reset();
+  EXPECT_EQ(copy(96), 0u) << "an ended record never changes";
+}
+
+TEST_F(UsageCopyTest, continues_with_an_old_ledger_that_was_restored) {
+  source.records = {record(1, 10), record(2, 20)};
+  source.records[0].to = at(15);
+  copy(70);
+  const auto old = source.records;
+  source.records = {record(1, 80)};
+  copy(90);
+  source.records = old;
+  const auto done = copy_usage(*store, "n1", source,
+                               {.is_prepaid = [](const std::string&) { return false; }, .now = at(95)});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "its agent again has ledger n1, which was replaced by another one");
+  source.records.push_back(record(3, 96));
+  copy(99);
+  copy(100);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1:3 96-0", "n1@2:1 80-0"))
+      << "no record is copied twice";
+}
+
+TEST_F(UsageCopyTest, fails_if_a_record_changes_its_begin) {
+  source.records = {record(1, 10), record(2, 20), record(3, 30)};
+  copy(70);
+  source.records[1] = record(2, 11);
+  EXPECT_FALSE(copy_usage(*store, "n1", source,
+                          {.is_prepaid = [](const std::string&) { return false; }, .now = at(99)}));
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-0", "n1:2 20-0", "n1:3 30-0"));
+}
+
+// Stops a copy after each number of writes. The next copy must produce what one uninterrupted copy does.
+TEST_F(UsageCopyTest, continues_after_an_end_at_any_write) {
+  for (const bool is_lost : {false, true}) {
+    std::vector<std::string> expected;
+    for (size_t stop = 0; stop < 8; ++stop) {
+      store.reset();
+      std::filesystem::remove_all(folder);
+      std::filesystem::create_directory(folder);
+      open();
+      source.records = {record(1, 10), record(2, 20), record(3, 30)};
+      copy(70);
+      if (is_lost)
+        source.records = {record(1, 80), record(2, 81), record(3, 82), record(4, 83), record(5, 84)};
+      else
+        for (uint64_t id = 4; id <= 9; ++id) source.records.push_back(record(id, 40));
+      LedgerCopy interrupted(
+          "n1", *store->position("n1"), [](const std::string&) { return false; }, at(90));
+      for (size_t step = 0; step < stop; ++step) {
+        const auto request = interrupted.next();
+        if (!request) break;
+        const auto some = request->ids.empty() ? source.after(request->after) : source.of(request->ids);
+        const auto write = interrupted.take(*some, some->empty() ? 0 : some->back().id);
+        ASSERT_TRUE(write && write_copy(*store, "n1", *write, nullptr));
+      }
+      open();
+      copy(90);
+      if (stop == 0) expected = rows();
+      EXPECT_EQ(rows(), expected) << stop;
+      EXPECT_THAT(rows(), testing::SizeIs(is_lost ? 8 : 9));
+    }
+  }
 }
 
 // A copy produces the same line as the record itself, whatever its periods, boots and devices.

@@ -59,6 +59,8 @@ std::string UsageGroups::key_of(const bill::Line& line) {
       if (is_new) known->second = query_.user_name ? query_.user_name(uid) : std::to_string(uid);
       return known->second;
     }
+    case BillBy::name_space: return usage.name_space.empty() ? std::string(other_group) : usage.name_space;
+    case BillBy::node: return node_name(usage.node);
     case BillBy::device: break;
   }
   return carve::text(line.device.uuid);
@@ -91,9 +93,8 @@ Outcome<void> each_usage(
   const auto seen_at = [&](const UsageRow& row) {
     auto [at, is_new] = seen.try_emplace({row.node, row.ledger}, now);
     if (!is_new) return at->second;
-    if (const auto position = store.position(row.node);
-        position && position->ledger == row.ledger && !position->seen.boot_id.empty())
-      at->second = position->seen;
+    if (auto known = store.seen_at(row.node, row.ledger); known && !known->boot_id.empty())
+      at->second = std::move(*known);
     return at->second;
   };
   const auto done = store.each(query.window, [&](UsageRow&& row) {

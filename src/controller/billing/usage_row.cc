@@ -59,6 +59,21 @@ UsageRecord record_of_columns(UsageRow row) {
 
 }  // namespace
 
+namespace {
+
+// Sets the columns of a container's record on Kubernetes. Carve's labels of the pod name its workload.
+void set_pod(UsageRow& row, const PodContainer& holder) {
+  row.name_space = holder.namespace_;
+  row.pod = holder.name;
+  row.container = holder.container;
+  row.prepaid = false;
+  if (row.kind != "slice" && !row.name.empty()) return;
+  row.kind = "pod";
+  row.name = holder.name;
+}
+
+}  // namespace
+
 UsageRow usage_row(const std::string& node, uint32_t ledger, const UsageRecord& record,
                    const std::function<bool(const std::string& queue)>& is_prepaid) {
   const Slice& slice = record.slice;
@@ -73,7 +88,10 @@ UsageRow usage_row(const std::string& node, uint32_t ledger, const UsageRecord& 
                .name = kind.empty() ? slice.name : label(record, "carve.dev/name"),
                .pod = slice.name,
                .queue = label(record, "carve.dev/queue")};
-  out.prepaid = !out.queue.empty() && is_prepaid(out.queue);
+  if (slice.holder.pod)
+    set_pod(out, *slice.holder.pod);
+  else
+    out.prepaid = !out.queue.empty() && is_prepaid(out.queue);
   out.exclusive = slice.exclusive;
   if (!slice.parts.empty()) {
     const SlicePart& part = slice.parts.front();
@@ -122,7 +140,7 @@ Outcome<bill::Usage> usage_of(UsageRow row) {
                   .queue = std::move(row.queue),
                   .prepaid = row.prepaid,
                   .devices = {}};
-  std::string pod = std::move(row.pod);
+  std::string pod = std::move(row.pod), container = std::move(row.container);
   const uint32_t owner = row.owner_uid;
   if (row.details.empty()) {
     out.record = record_of_columns(std::move(row));
@@ -133,6 +151,10 @@ Outcome<bill::Usage> usage_of(UsageRow row) {
                      record.error());
     out.record = std::move(*record);
   }
+  // The holder of the columns; that of the JSON is the same.
+  if (!container.empty() && !out.record.slice.holder)
+    out.record.slice.holder.pod =
+        PodContainer{.namespace_ = out.name_space, .name = pod, .uid = "", .container = std::move(container)};
   out.record.slice.name = std::move(pod);
   out.record.slice.owner = owner;
   out.record.slice.labels = std::move(labels);
@@ -144,5 +166,8 @@ Outcome<bill::Usage> usage_of(UsageRow row) {
 std::string ledger_name(const UsageRow& row) {
   return row.ledger == 1 ? row.node : fmt::format("{}@{}", row.node, row.ledger);
 }
+
+// A node's name contains no '@'.
+std::string node_name(const std::string& ledger_name) { return ledger_name.substr(0, ledger_name.find('@')); }
 
 }  // namespace carve::controller

@@ -20,9 +20,10 @@ struct UsageRow {
   std::string account;
   uint32_t owner_uid = 0;
   std::string name_space;
-  std::string kind;      // "service", "application", "job", or "slice" if a user requested it.
-  std::string name;      // Name of the workload or the slice.
-  std::string pod;       // Name of the slice.
+  // "service", "application", "job", ...; without a workload "pod" on Kubernetes, and "slice" otherwise.
+  std::string kind;
+  std::string name;      // Name of the workload, the pod or the slice.
+  std::string pod;       // Name of the pod on Kubernetes, else of the slice.
   std::string queue;     // Empty if there is none.
   bool prepaid = false;  // Whether its queue was prepaid when the record was first copied.
   bool exclusive = false;
@@ -37,15 +38,17 @@ struct UsageRow {
   int64_t end_ns = 0;  // UTC of the grant, plus the duration; 0 while the slice lives.
   uint64_t busy_ns = 0;
   uint64_t peak_bytes = 0;
-  std::string details;  // The record as JSON, if the columns are incomplete.
-  std::string labels;   // Labels of the slice that are not columns, as JSON; empty if there are none.
+  std::string details;    // The record as JSON, if the columns are incomplete.
+  std::string labels;     // Labels of the slice that are not columns, as JSON; empty if there are none.
+  std::string container;  // The pod's container on Kubernetes; else empty.
 };
 
 using UsageLabels = std::map<std::string, std::string>;
 // Returns the labels of a row. A row whose labels cannot be read has none.
 UsageLabels labels_of(const UsageRow&);
 
-// Returns the row of a record. `is_prepaid` returns whether the named queue is prepaid.
+// Returns the row of a record. `is_prepaid` returns whether the named queue is prepaid. It is not called for
+// pods: a user chooses a pod's labels, and no queue of Carve has admitted it.
 UsageRow usage_row(const std::string& node, uint32_t ledger, const ledger::UsageRecord&,
                    const std::function<bool(const std::string& queue)>& is_prepaid);
 
@@ -57,5 +60,7 @@ Outcome<bill::Usage> usage_of(UsageRow);
 
 // Returns the name of the node's ledger for messages and for the ids of lines: "n1", "n1@2".
 std::string ledger_name(const UsageRow&);
+// Returns the node of a ledger's name: "n1".
+std::string node_name(const std::string& ledger_name);
 
 }  // namespace carve::controller

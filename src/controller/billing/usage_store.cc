@@ -18,6 +18,9 @@ constexpr const char* inventory_table =
     "from_ns)) "
     "STRICT";
 
+// Finds the open records of one node among those of thousands.
+constexpr const char* open_index = "CREATE INDEX usage_open ON usage(node, ledger, id) WHERE end_ns = 0";
+
 // The first index finds records that begin in a window, and the second finds those that begin before it and
 // reach into it. The third finds the records of one job, of which there are few compared with those of
 // services.
@@ -28,13 +31,20 @@ const std::string& script() {
       "CREATE INDEX usage_end ON usage(end_ns, from_ns);"
       "CREATE INDEX usage_workload ON usage(name, name_space) WHERE kind IN ('job', 'raycluster');"
       "CREATE TABLE seen (node TEXT, ledger INTEGER, {}, PRIMARY KEY (node, ledger)) STRICT;"
-      "{};",
-      rows::declarations<UsageRow>(), rows::declarations<ledger::Stamp>(), inventory_table);
+      "{}; {};",
+      rows::declarations<UsageRow>(), rows::declarations<ledger::Stamp>(), inventory_table, open_index);
   return text;
 }
 
 // Schema 2 had no labels. They are the last column, so the upgrade adds them to a large table instantly.
 constexpr const char* add_labels = "ALTER TABLE usage ADD COLUMN \"labels\" TEXT";
+
+// Schema 4 had no containers of pods.
+const std::string& add_container() {
+  static const std::string text =
+      fmt::format("ALTER TABLE usage ADD COLUMN \"container\" TEXT; {}", open_index);
+  return text;
+}
 
 const std::string& columns() {
   static const std::string text = fmt::format("{}", fmt::join(rows::columns<UsageRow>(), ", "));
@@ -50,7 +60,7 @@ Outcome<UsageStore::Opened> UsageStore::open(const std::string& path, int64_t no
                                         .version = schema_version,
                                         .script = script().c_str(),
                                         .users = sqlite::Users::one_thread,
-                                        .upgrades = {add_labels, inventory_table}},
+                                        .upgrades = {add_labels, inventory_table, add_container().c_str()}},
                                        now_s);
   if (!opened) return tl::unexpected(opened.error());
   return Opened{.store = UsageStore(std::move(opened->database)),
@@ -78,21 +88,40 @@ Outcome<void> read(const sqlite::Database& database, Statement& s,
 
 Outcome<CopyPosition> UsageStore::position(const std::string& node) {
   CopyPosition out;
+  const auto record = [](Statement& s, int column) {
+    return CopiedRecord{.id = static_cast<uint64_t>(s.number(column)),
+                        .from_ns = s.number(column + 1),
+                        .boot_id = s.text(column + 2)};
+  };
+  // A ledger that was replaced may come back, so the one that was seen last counts.
+  Statement last(
+      database_.get(),
+      "SELECT (SELECT max(ledger) FROM usage WHERE node = ?1), (SELECT ledger FROM seen WHERE node = ?1 "
+      "ORDER BY utc_ns DESC, ledger DESC LIMIT 1)");
+  last << node;
+  if (!last.row()) return database_.trouble("reading");
+  if (last.is_null(0)) return out;
+  out.newest_ledger = static_cast<uint32_t>(last.number(0));
+  out.ledger = last.is_null(1) ? out.newest_ledger : static_cast<uint32_t>(last.number(1));
   Statement newest(
       database_.get(),
-      fmt::format("SELECT {} FROM usage WHERE node = ? ORDER BY ledger DESC, id DESC LIMIT 1", columns())
-          .c_str());
-  newest << node;
-  const auto done = read(database_, newest, [&](UsageRow&& row) {
-    out.ledger = row.ledger;
-    out.newest = std::move(row);
-    return false;
-  });
-  if (!done) return tl::unexpected(done.error());
-  Statement open(database_.get(),
-                 "SELECT id FROM usage WHERE end_ns = 0 AND node = ? AND ledger = ? ORDER BY id");
+      "SELECT id, from_ns, boot_id FROM usage WHERE node = ? AND ledger = ? ORDER BY id DESC LIMIT 1");
+  newest << node << out.ledger;
+  if (newest.row()) out.newest = record(newest, 0);
+  if (!newest.done()) return database_.trouble("reading");
+  if (!out.newest) return out;
+  Statement oldest(
+      database_.get(),
+      "SELECT id, from_ns, boot_id FROM usage WHERE node = ? AND ledger = ? ORDER BY id LIMIT 1");
+  oldest << node << out.ledger;
+  if (oldest.row()) out.oldest = record(oldest, 0);
+  if (!oldest.done()) return database_.trouble("reading");
+  Statement open(
+      database_.get(),
+      "SELECT id, from_ns, boot_id FROM usage INDEXED BY usage_open WHERE end_ns = 0 AND node = ? AND "
+      "ledger = ? ORDER BY id");
   open << node << out.ledger;
-  while (open.row()) out.open_ids.push_back(static_cast<uint64_t>(open.number(0)));
+  while (open.row()) out.open.push_back(record(open, 0));
   if (!open.done()) return database_.trouble("reading");
   out.seen = seen_at(node, out.ledger).value_or(ledger::Stamp{});
   return out;
@@ -121,18 +150,8 @@ Outcome<void> UsageStore::of_workload(const std::string& kind, const std::string
   return read(database_, s, visit);
 }
 
-Outcome<void> UsageStore::see(const std::string& node, uint32_t ledger, const ledger::Stamp& stamp) {
-  return database_.transact([&](sqlite3* db) {
-    Statement s(db, fmt::format("INSERT OR REPLACE INTO seen (node, ledger, {}) VALUES (?, ?, ?, ?, ?)",
-                                fmt::join(rows::columns<ledger::Stamp>(), ", "))
-                        .c_str());
-    s << node << ledger;
-    rows::bind(s, stamp);
-    return s.finish();
-  });
-}
-
-Outcome<void> UsageStore::write(const std::vector<UsageRow>& written) {
+Outcome<void> UsageStore::write(const std::vector<UsageRow>& written, const std::optional<SeenLedger>& seen) {
+  if (written.empty() && !seen) return {};
   std::vector<std::string> updates;
   for (const std::string& column : rows::columns<UsageRow>())
     if (column != "\"prepaid\"") updates.push_back(fmt::format("{0} = excluded.{0}", column));
@@ -146,8 +165,24 @@ Outcome<void> UsageStore::write(const std::vector<UsageRow>& written) {
       rows::bind(s, row);
       if (const int code = s.finish()) return code;
     }
-    return SQLITE_OK;
+    if (!seen) return SQLITE_OK;
+    Statement s(db, fmt::format("INSERT OR REPLACE INTO seen (node, ledger, {}) VALUES (?, ?, ?, ?, ?)",
+                                fmt::join(rows::columns<ledger::Stamp>(), ", "))
+                        .c_str());
+    s << seen->node << seen->ledger;
+    rows::bind(s, seen->at);
+    return s.finish();
   });
+}
+
+Outcome<uint32_t> UsageStore::ledger_of(const std::string& node, const CopiedRecord& record) {
+  Statement s(database_.get(),
+              "SELECT ledger FROM usage INDEXED BY usage_begin WHERE from_ns = ? AND node = ? AND id = ? AND "
+              "boot_id = ?");
+  s << record.from_ns << node << record.id << record.boot_id;
+  const uint32_t out = s.row() ? static_cast<uint32_t>(s.number(0)) : 0;
+  if (out == 0 && !s.done()) return database_.trouble("reading");
+  return out;
 }
 
 Outcome<std::optional<UsageRow>> UsageStore::find(const std::string& node, uint32_t ledger, uint64_t id) {

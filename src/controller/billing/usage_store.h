@@ -14,12 +14,30 @@
 
 namespace carve::controller {
 
+// The part of a copied record that never changes.
+struct CopiedRecord {
+  uint64_t id = 0;
+  int64_t from_ns = 0;  // UTC.
+  std::string boot_id;
+
+  friend bool operator==(const CopiedRecord&, const CopiedRecord&) = default;
+};
+
 // The position up to which a node's ledger was copied.
 struct CopyPosition {
-  uint32_t ledger = 0;             // 0 if nothing has been copied.
-  std::optional<UsageRow> newest;  // The record with the largest id.
-  std::vector<uint64_t> open_ids;  // Records that had not ended.
-  ledger::Stamp seen;              // When the agent last responded, if a record was open then.
+  uint32_t ledger = 0;                 // The ledger that was copied last; 0 if nothing has been copied.
+  uint32_t newest_ledger = 0;          // The largest number of a ledger of this node.
+  std::optional<CopiedRecord> newest;  // The record with the largest id.
+  std::optional<CopiedRecord> oldest;  // The record with the smallest id.
+  std::vector<CopiedRecord> open;      // Records that had not ended, by id.
+  ledger::Stamp seen;                  // When the agent last responded, if a record was open then.
+};
+
+// When a node's agent responded.
+struct SeenLedger {
+  std::string node;
+  uint32_t ledger = 0;
+  ledger::Stamp at;
 };
 
 // The number of devices that a node has from this time on.
@@ -39,11 +57,11 @@ class UsageStore {
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   Outcome<CopyPosition> position(const std::string& node);
-  // Writes the rows in one transaction. An existing row with the same node, ledger and id is replaced, except
-  // for its `prepaid`.
-  Outcome<void> write(const std::vector<UsageRow>&);
-  // Records the time at which the node's agent responded.
-  Outcome<void> see(const std::string& node, uint32_t ledger, const ledger::Stamp&);
+  // Writes the rows in one transaction, together with the time at which the node's agent responded, if any. An
+  // existing row with the same node, ledger and id is replaced, except for its `prepaid`.
+  Outcome<void> write(const std::vector<UsageRow>&, const std::optional<SeenLedger>& seen = std::nullopt);
+  // Returns the number of the node's ledger that has this record; 0 if none has it.
+  Outcome<uint32_t> ledger_of(const std::string& node, const CopiedRecord&);
   // Returns the row if it exists.
   Outcome<std::optional<UsageRow>> find(const std::string& node, uint32_t ledger, uint64_t id);
   // Calls `visit` for each record that may overlap the window: first the records that began in it, then those
@@ -60,7 +78,7 @@ class UsageStore {
   // Returns all changes, oldest first.
   Outcome<std::vector<InventoryChange>> inventory();
 
-  static constexpr int schema_version = 4;
+  static constexpr int schema_version = 5;
 
  private:
   explicit UsageStore(sqlite::Database database) : database_(std::move(database)) {}

@@ -58,11 +58,11 @@ Outcome<std::optional<MetricsListener>> listen(const Options& options) {
   auto socket = os::listen_at(address);
   if (!socket) return failure(FailureKind::unavailable, "--metrics {}", socket.error().message);
   auto identity =
-      metrics_identity(options.tls_certificate, options.tls_key, options.node, os::utc_ns() / os::second);
+      reader_identity(options.tls_certificate, options.tls_key, options.node, os::utc_ns() / os::second);
   if (!identity)
     return failure(FailureKind::unavailable, "--tls-cert, --tls-key: {}", identity.error().message);
   os::log::info("--metrics {}", os::text(address));
-  return MetricsListener{std::move(*socket), std::move(*identity)};
+  return MetricsListener{std::move(*socket), address, std::move(*identity)};
 }
 
 ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const Options& options,
@@ -78,7 +78,10 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
                  {.node = options.node,
                   .host = host_facts(),
                   .ends_pods = options.ends_pods,
-                  .seed = std::random_device()()},
+                  .seed = std::random_device()(),
+                  .reader = listener ? std::optional(NodePublisher::ReaderEndpoint{
+                                           listener->address, listener->identity.key_pin})
+                                     : std::nullopt},
                  publisher_effects()),
       agent_worker_(std::make_unique<AgentWorker>(agent,
                                                   [this](Result<api::AgentReport, std::string> report) {
@@ -89,7 +92,7 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
       reporter_(std::make_unique<ContainerReporter>(agent, runtime, reporter_hooks())) {
   if (listener)
     reader_port_.emplace(
-        loop, client_, std::move(listener->socket), std::move(listener->identity),
+        loop, client_, std::move(listener->socket), std::move(listener->identity.identity), options.node,
         [this](api::MetricsFormat format, const kubernetes::ReaderCheck::Done& done) {
           give_metrics(format, done);
         },

@@ -33,7 +33,8 @@ int print(Options::Mode);
 // The listening socket of /metrics. It is opened before metrics can be served, so connections wait.
 struct MetricsListener {
   os::Fd socket;
-  tls::Identity identity;
+  os::TcpAddress address;
+  ReaderIdentity identity;
 };
 // Returns no value if the options disable the port.
 Outcome<std::optional<MetricsListener>> listen(const Options&);

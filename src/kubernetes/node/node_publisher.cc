@@ -116,7 +116,8 @@ void NodePublisher::step() {
                                           .pods = pods_.by_uid(),
                                           .has_other_plugin = seen_->has_other_plugin(),
                                           .dra_problem = dra_problem_,
-                                          .drift = std::move(ledger)});
+                                          .drift = std::move(ledger),
+                                          .reader = reader()});
   publish(desired, wanted);
   tell(events_.of_conditions(wanted.conditions, about_node()));
   // Patch the annotation first, so that a reader of the totals finds the devices.
@@ -124,6 +125,14 @@ void NodePublisher::step() {
     return patch(node_target(), kubernetes::merge_patch_type, *body);
   if (auto body = status_patch(*seen_, wanted, effects_.now_text()))
     patch(node_target() + "/status", kubernetes::strategic_merge_patch_type, *body);
+}
+
+std::optional<kubernetes::NodeReader> NodePublisher::reader() const {
+  if (!settings_.reader) return std::nullopt;
+  os::TcpAddress address = settings_.reader->address;
+  if (address.host == "0.0.0.0" || address.host == "::") address.host = seen_->internal_ip;
+  if (address.host.empty()) return std::nullopt;
+  return kubernetes::NodeReader{.address = os::text(address), .key = settings_.reader->key};
 }
 
 void NodePublisher::change_agent(const Result<LabelSettings, std::string>& desired) {

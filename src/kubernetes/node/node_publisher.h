@@ -20,6 +20,7 @@
 #include "kubernetes/node/rules/resource_slice.h"
 #include "kubernetes/node/rules/slice_updates.h"
 #include "kubernetes/node/static_pods.h"
+#include "os/tcp.h"
 
 namespace carve::kubernetes::node {
 
@@ -33,11 +34,17 @@ inline constexpr kubernetes::Nanoseconds same_patch_ns = 5 * kubernetes::second_
 
 class NodePublisher {
  public:
+  // The port of the usage records. If `host` is a wildcard, the node's address is published.
+  struct ReaderEndpoint {
+    os::TcpAddress address;
+    std::string key;  // tls::key_pin() of its certificate.
+  };
   struct Settings {
     std::string node;
     HostFacts host;
     bool ends_pods = false;  // --taint-execute
     uint64_t seed = 0;       // For random waits.
+    std::optional<ReaderEndpoint> reader = {};
   };
   struct Effects {
     std::function<void(const api::NodeChange&)> change_agent;
@@ -90,6 +97,7 @@ class NodePublisher {
   AboutObject about_node() const;
   PodAnswer answered_pod(const std::string& full_name, const kubernetes::ApiAnswer&);
   PodAnswer copied_pod(const std::string& full_name, const std::string& problem) const;
+  std::optional<kubernetes::NodeReader> reader() const;
   std::string node_target() const { return "/api/v1/nodes/" + settings_.node; }
 
   kubernetes::ApiClient& client_;

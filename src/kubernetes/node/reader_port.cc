@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "kubernetes/format/node_reader.h"
+#include "os/process.h"
 #include "tls/certificates/certificate.h"
 
 namespace carve::kubernetes::node {
@@ -19,19 +21,31 @@ http::Response plain_response(unsigned status, const std::string& text) {
 
 }  // namespace
 
-Outcome<tls::Identity> metrics_identity(const std::string& certificate_file, const std::string& key_file,
+Outcome<ReaderIdentity> reader_identity(const std::string& certificate_file, const std::string& key_file,
                                         const std::string& node, int64_t utc_s) {
-  if (!certificate_file.empty()) return tls::Identity::open(certificate_file, key_file);
+  if (!certificate_file.empty()) {
+    auto opened = tls::Identity::open(certificate_file, key_file);
+    if (!opened) return tl::unexpected(opened.error());
+    const auto text = os::read_file(certificate_file);
+    const auto pin = tls::key_pin(text.value_or(""));
+    if (!pin)
+      return failure(FailureKind::unavailable, "{} cannot be read as a certificate", certificate_file);
+    return ReaderIdentity{std::move(*opened), *pin};
+  }
   const auto ca = tls::make_ca(utc_s, self_made_days);
   if (!ca) return tl::unexpected(ca.error());
   const auto serving = tls::make_serving(*ca, {node, "localhost", "127.0.0.1"}, utc_s, self_made_days);
   if (!serving) return tl::unexpected(serving.error());
-  return tls::Identity::of_texts(serving->certificate_pem, serving->key_pem, "the certificate of --metrics");
+  auto made =
+      tls::Identity::of_texts(serving->certificate_pem, serving->key_pem, "the certificate of --metrics");
+  if (!made) return tl::unexpected(made.error());
+  return ReaderIdentity{std::move(*made), tls::key_pin(serving->certificate_pem).value_or("")};
 }
 
 ReaderPort::ReaderPort(os::Loop& loop, kubernetes::ApiClient& client, os::Fd listener, tls::Identity identity,
-                       Metrics metrics, View view)
+                       std::string node, Metrics metrics, View view)
     : identity_(std::move(identity)),
+      audience_(kubernetes::usage_audience(node)),
       metrics_(std::move(metrics)),
       view_(std::move(view)),
       readers_(client),
@@ -52,8 +66,8 @@ http::Response ReaderPort::handle(const http::Request& request) {
   if (is_metrics)
     return readers_.answer(request, [this, format = api::metrics_format(request.headers.find("Accept"))](
                                         const ReaderCheck::Done& done) { metrics_(format, done); });
-  return readers_.answer(request,
-                         [this, request](const ReaderCheck::Done& done) { give_view(request, done); });
+  return readers_.answer(
+      request, [this, request](const ReaderCheck::Done& done) { give_view(request, done); }, audience_);
 }
 
 void ReaderPort::give_view(const http::Request& request, const ReaderCheck::Done& done) {

@@ -1,6 +1,8 @@
 // carve-kubelet's port for programs that read the node: GET over TLS, for accounts with the permission to get
 // the path. /metrics combines the agent's metrics and those of this program. The other paths are those of the
-// agent's API (wire/api/FORMAT.md), from which the reader gets what root would get.
+// agent's API (wire/api/FORMAT.md), from which the reader gets what root would get. For these, the token must
+// have been issued for this node (kubernetes::usage_audience()), so that a program which poses as the node
+// gets no token for anything else.
 #pragma once
 
 #include <functional>
@@ -16,8 +18,12 @@
 
 namespace carve::kubernetes::node {
 
+struct ReaderIdentity {
+  tls::Identity identity;
+  std::string key_pin;  // tls::key_pin() of the certificate.
+};
 // Returns the identity in the files. If there are none, issues one for this node from a CA that is not kept.
-Outcome<tls::Identity> metrics_identity(const std::string& certificate_file, const std::string& key_file,
+Outcome<ReaderIdentity> reader_identity(const std::string& certificate_file, const std::string& key_file,
                                         const std::string& node, int64_t utc_s);
 
 // The paths of the agent's API that the port serves.
@@ -32,13 +38,16 @@ class ReaderPort {
   // Passes the metrics in this format to `done` later, in the loop's thread.
   using Metrics = std::function<void(api::MetricsFormat, kubernetes::ReaderCheck::Done)>;
 
-  ReaderPort(os::Loop&, kubernetes::ApiClient&, os::Fd listener, tls::Identity, Metrics, View);
+  // `node` is this node's name.
+  ReaderPort(os::Loop&, kubernetes::ApiClient&, os::Fd listener, tls::Identity, std::string node, Metrics,
+             View);
 
  private:
   http::Response handle(const http::Request&);
   void give_view(const http::Request&, const kubernetes::ReaderCheck::Done&);
 
   const tls::Identity identity_;
+  const std::string audience_;
   const Metrics metrics_;
   const View view_;
   kubernetes::ReaderCheck readers_;

@@ -149,9 +149,10 @@ constexpr size_t max_usage_records = 1000;
 constexpr size_t max_usage_ids = 500;
 constexpr uint64_t max_pid = 1 << 22;  // PID_MAX_LIMIT of the kernel.
 
-// Parses "after=ID", "ids=ID,ID,..." or an empty query, which means "after=0".
+// Parses "after=ID", "after=ID&limit=N", "ids=ID,ID,..." or an empty query, which means "after=0".
 struct UsageQuery {
   uint64_t after = 0;
+  size_t limit = max_usage_records;
   std::vector<uint64_t> ids;
 };
 
@@ -165,11 +166,18 @@ Reply<UsageQuery> usage_query(std::string_view query) {
   constexpr std::string_view after = "after=", ids = "ids=";
   UsageQuery out;
   if (query.empty()) return out;
-  if (query.starts_with(after))
-    if (const auto id = id_of(query.substr(after.size()))) {
+  if (query.starts_with(after)) {
+    constexpr std::string_view limit = "&limit=";
+    const size_t end = std::min(query.find(limit), query.size());
+    const auto id = id_of(query.substr(after.size(), end - after.size()));
+    const auto most = end == query.size() ? std::optional<uint64_t>(max_usage_records)
+                                          : id_of(query.substr(end + limit.size()));
+    if (id && most && *most >= 1 && *most <= max_usage_records) {
       out.after = *id;
+      out.limit = *most;
       return out;
     }
+  }
   if (query.starts_with(ids))
     for (query.remove_prefix(ids.size());; query.remove_prefix(query.find(',') + 1)) {
       const auto id = id_of(query.substr(0, query.find(',')));
@@ -177,18 +185,21 @@ Reply<UsageQuery> usage_query(std::string_view query) {
       out.ids.push_back(*id);
       if (query.find(',') == std::string_view::npos) return out;
     }
-  return refuse(FailureKind::invalid_argument,
-                fmt::format("list usage records with ?after=ID, or with ?ids=ID,... and at most {} ids",
-                            max_usage_ids));
+  return refuse(
+      FailureKind::invalid_argument,
+      fmt::format("list usage records with ?after=ID, with ?after=ID&limit=N and N from 1 to {}, or with "
+                  "?ids=ID,... and at most {} ids",
+                  max_usage_records, max_usage_ids));
 }
 
 http::Response usage(const RequestContext& a) {
   const auto query = usage_query(a.request.query);
   if (!query) return problem(query.error());
-  auto records = query->ids.empty() ? a.agent.usage_after(query->after, max_usage_records)
-                                    : a.agent.usage_of(query->ids);
+  auto records =
+      query->ids.empty() ? a.agent.usage_after(query->after, query->limit) : a.agent.usage_of(query->ids);
   if (!records) return problem(refuse(records.error()));
-  ledger::UsagePage out{.records = {}, .last = records->empty() ? query->after : records->back().id};
+  ledger::UsagePage out{
+      .records = {}, .last = records->empty() ? query->after : records->back().id, .query = a.request.query};
   for (ledger::UsageRecord& record : *records)
     if (a.may_see(record)) out.records.push_back(std::move(record));
   return document(out);

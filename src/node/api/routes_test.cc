@@ -360,6 +360,11 @@ TEST_F(RoutesTest, list_the_callers_usage_records_in_pages_with_the_next_id) {
     agent.usage.back().slice.owner = id == 2 ? 2000 : 1000;
   }
   EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), HasSubstr("\"last\":3"));
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=0&limit=1")), HasSubstr("\"last\":1"));
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?ids=1")), HasSubstr("\"query\":\"ids=1\""));
+  for (const char* bad :
+       {"after=0&limit=0", "after=0&limit=1001", "after=0&limit=", "after=&limit=1", "limit=1"})
+    EXPECT_EQ(ask(ada, "GET", std::string("/v1/usage?") + bad).status, 400u) << bad;
   EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), Not(HasSubstr("\"id\":2")));
   EXPECT_THAT(body(ask(bob, "GET", "/v1/usage?after=1")), HasSubstr("\"id\":2"));
   EXPECT_THAT(body(ask(bob, "GET", "/v1/usage?ids=1,2")),

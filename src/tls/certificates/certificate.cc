@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <openssl/x509v3.h>
 
 #include <memory>
@@ -19,6 +20,9 @@ struct Freed {
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using Memory = std::unique_ptr<BIO, Freed<BIO_free>>;
+
+const std::string pin_prefix = "sha256//";
+constexpr size_t base64_digest_bytes = 44;  // Of a SHA-256.
 
 auto refused(const char* what) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -148,6 +152,29 @@ std::optional<CertificateFacts> facts_of(const std::string& certificate_pem) {
   if (!certificate) return std::nullopt;
   return CertificateFacts{.not_before_s = seconds_of(X509_get0_notBefore(certificate.get())),
                           .not_after_s = seconds_of(X509_get0_notAfter(certificate.get()))};
+}
+
+std::optional<std::string> key_pin(const std::string& certificate_pem) {
+  const Certificate certificate = read_certificate(certificate_pem);
+  if (!certificate) return std::nullopt;
+  unsigned char* der = nullptr;
+  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate.get()), &der);
+  if (size <= 0) return std::nullopt;
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(der, static_cast<size_t>(size), digest);
+  OPENSSL_free(der);
+  unsigned char text[base64_digest_bytes + 1];
+  EVP_EncodeBlock(text, digest, sizeof digest);
+  return pin_prefix + std::string(reinterpret_cast<char*>(text));
+}
+
+bool is_key_pin(const std::string& text) {
+  if (!text.starts_with(pin_prefix) || text.size() != pin_prefix.size() + base64_digest_bytes) return false;
+  // 32 bytes are 43 digits and one '='.
+  const std::string_view digits(text.data() + pin_prefix.size(), base64_digest_bytes - 1);
+  return text.back() == '=' && digits.find_first_not_of(
+                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                   "0123456789+/") == std::string_view::npos;
 }
 
 bool is_signed_by(const std::string& certificate_pem, const std::string& ca_pem) {

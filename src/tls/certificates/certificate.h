@@ -31,6 +31,12 @@ struct CertificateFacts {
 // Returns no value if the text contains no certificate in PEM format.
 std::optional<CertificateFacts> facts_of(const std::string& certificate_pem);
 
+// Returns the SHA-256 of the public key of the first certificate, as "sha256//BASE64" (the form of libcurl's
+// CURLOPT_PINNEDPUBLICKEY; RFC 7469 2.4 defines the bytes). No value if the text contains no certificate.
+std::optional<std::string> key_pin(const std::string& certificate_pem);
+// Returns whether the text has the form of such a pin.
+bool is_key_pin(const std::string& text);
+
 // Returns whether the certificate is signed with the CA's key.
 bool is_signed_by(const std::string& certificate_pem, const std::string& ca_pem);
 // Returns whether the key belongs to the certificate.

@@ -13,12 +13,14 @@ namespace carve::api {
 
 // The use of one pod on one device in one interval with constant terms and tariff.
 struct BillLine {
-  std::string id;  // The record's part: "n1.7.0".
+  std::string id;    // The record's part: "n1.7.0".
+  std::string node;  // "n1"
   std::string account;
   std::string namespace_;
-  std::string kind;  // "service", "application", "job", or "slice" if requested by a user.
+  std::string
+      kind;  // "service", "application", "job", "pod" on Kubernetes, or "slice" if requested by a user.
   std::string name;
-  std::string pod;
+  std::string pod;  // On Kubernetes the pod and its container, "web-0/main"; else the slice.
   std::string queue;
   std::string device;
   std::string model;

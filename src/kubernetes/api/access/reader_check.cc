@@ -2,6 +2,7 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "wire/api/json_value.h"
@@ -21,9 +22,9 @@ http::Response refused(unsigned status, const std::string& path) {
   return out;
 }
 
-// A path contains no space, so the text is different for each pair.
-std::string key_of(const std::string& path, const std::string& token) {
-  const std::string text = path + " " + token;
+// A path and an audience contain no space, so the text is different for each triple.
+std::string key_of(const std::string& audience, const std::string& path, const std::string& token) {
+  const std::string text = audience + " " + path + " " + token;
   std::string out(SHA256_DIGEST_LENGTH, '\0');
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
          reinterpret_cast<unsigned char*>(out.data()));
@@ -41,6 +42,15 @@ bool is_true(const Json& object, const char* key) {
   if (!object.is_object()) return false;
   const auto found = object.find(key);
   return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+// Returns whether the review confirms the audience. An authenticator that does not know audiences returns
+// none, and then nothing is known about the token (TokenReviewStatus, authentication.k8s.io/v1).
+bool has_audience(const Json& status, const std::string& audience) {
+  if (audience.empty()) return true;
+  const auto confirmed = status.find("audiences");
+  return confirmed != status.end() && confirmed->is_array() &&
+         std::ranges::find(*confirmed, Json(audience)) != confirmed->end();
 }
 
 // Builds the spec of a SubjectAccessReview for the user that a TokenReview returned.
@@ -75,7 +85,8 @@ http::Response response_of(const std::shared_ptr<WaitingReader>& waiting) {
 
 }  // namespace
 
-http::Response ReaderCheck::answer(const http::Request& request, const Source& source) {
+http::Response ReaderCheck::answer(const http::Request& request, const Source& source,
+                                   const std::string& audience) {
   const auto token = http::bearer_token(request.headers);
   if (!token) return refused(401, request.path);
   const auto waiting = std::make_shared<WaitingReader>();
@@ -83,25 +94,22 @@ http::Response ReaderCheck::answer(const http::Request& request, const Source& s
     if (status != 200) return waiting->give(refused(status, path));
     source([waiting](http::Response response) { waiting->give(std::move(response)); });
   };
-  const std::string key = key_of(request.path, std::string(*token));
+  const std::string key = key_of(audience, request.path, std::string(*token));
   if (const auto known = known_.find(key); known != known_.end() && client_.now() < known->second.until)
     decided(known->second.status);
   else if (questions_.size() >= max_asked)
     decided(503);
   else
-    ask(request.path, std::string(*token), key, decided);
+    ask({.path = request.path, .audience = audience, .key = key, .done = decided}, std::string(*token));
   return response_of(waiting);
 }
 
-void ReaderCheck::ask(const std::string& path, const std::string& token, const std::string& key,
-                      std::function<void(unsigned)> done) {
+void ReaderCheck::ask(Question asked, const std::string& token) {
   const uint64_t number = next_++;
-  Question& question = questions_[number];
-  question.path = path;
-  question.key = key;
-  question.done = std::move(done);
-  const Json body{
+  Question& question = questions_[number] = std::move(asked);
+  Json body{
       {"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenReview"}, {"spec", {{"token", token}}}};
+  if (!question.audience.empty()) body["spec"]["audiences"] = Json::array({question.audience});
   question.call = client_.send(
       {.method = "POST", .target = "/apis/authentication.k8s.io/v1/tokenreviews", .body = body.dump()},
       [this, number](const ApiAnswer& a) { reviewed(number, a); });
@@ -112,6 +120,7 @@ void ReaderCheck::reviewed(uint64_t number, const ApiAnswer& answer) {
   const Json status = status_of(answer);
   if (!is_true(status, "authenticated") || !status.contains("user") || !status["user"].is_object())
     return finish(number, 401);
+  if (!has_audience(status, questions_.at(number).audience)) return finish(number, 401);
   const Json body{{"apiVersion", "authorization.k8s.io/v1"},
                   {"kind", "SubjectAccessReview"},
                   {"spec", access_of(status["user"], questions_.at(number).path)}};

@@ -36,11 +36,12 @@ struct ReadingScenario {
              spec["nonResourceAttributes"]["path"] == "/metrics";
     };
   }
-  Reader read(const std::string& token, const std::string& path = "/metrics") {
+  Reader read(const std::string& token, const std::string& path = "/metrics",
+              const std::string& audience = "") {
     http::Request request{.method = "GET", .path = path, .query = "", .body = ""};
     if (!token.empty()) request.headers.add("Authorization", "Bearer " + token);
     Reader out;
-    http::Response response = check.answer(request, source);
+    http::Response response = check.answer(request, source, audience);
     if (auto* later = std::get_if<http::LaterContent>(&response.content)) {
       out.subscription = later->begin(out);
       time.run_for(5 * second_ns);
@@ -65,6 +66,18 @@ TEST(ReaderCheck, the_permission_to_read_one_path_is_none_for_another) {
   EXPECT_EQ(s.read("good").status, 200u);
   EXPECT_EQ(s.read("good", "/v1/usage").status, 403u) << "the cached result is that of /metrics";
   EXPECT_EQ(s.read("good", "/v1/usage").body, "the account is not allowed to get /v1/usage\n");
+}
+
+// A token that is sent to a port which nobody verifies must be useless everywhere else.
+TEST(ReaderCheck, accepts_only_tokens_that_were_issued_for_the_requested_audience) {
+  ReadingScenario s;
+  s.server.token_users["bound"] = s.server.token_users["good"];
+  s.server.token_audiences["bound"] = "carve.dev/usage/n1";
+  EXPECT_EQ(s.read("bound", "/metrics", "carve.dev/usage/n1").body, "series");
+  EXPECT_EQ(s.read("bound", "/metrics", "carve.dev/usage/n2").status, 401u) << "a token of another node";
+  EXPECT_EQ(s.read("bound").status, 401u) << "not valid for the API server";
+  EXPECT_EQ(s.read("good", "/metrics", "carve.dev/usage/n1").status, 401u) << "a token of the API server";
+  EXPECT_EQ(s.read("good").body, "series");
 }
 
 TEST(ReaderCheck, caches_a_result_for_a_minute) {

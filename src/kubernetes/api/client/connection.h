@@ -18,10 +18,13 @@ namespace carve::kubernetes {
 inline constexpr size_t max_credential_bytes = 64 << 10;  // Limits a token, a certificate or a key.
 
 struct Connection {
-  std::string server;      // "https://10.0.0.1:6443", perhaps with a path, without a trailing slash.
-  std::string ca_pem;      // If empty, this machine's trusted certificates are used.
-  std::string token;       // If empty, the token of the file is used, if any.
-  std::string token_file;  // Read again each minute and after a 401. Empty if there is no file.
+  std::string server;  // "https://10.0.0.1:6443", perhaps with a path, without a trailing slash.
+  std::string ca_pem;  // If empty, this machine's trusted certificates are used.
+  // "sha256//BASE64" of the server's public key (tls::key_pin()). If set, the server must have exactly this
+  // key, and its certificate's names and issuer do not matter. A request is sent only after this check.
+  std::string key_pin = {};
+  std::string token;                     // If empty, the token of the file is used, if any.
+  std::string token_file;                // Read again each minute and after a 401. Empty if there is no file.
   std::string certificate_pem, key_pem;  // The client's certificate and key. Empty if there are none.
   std::string name_space = "default";
 };

@@ -9,6 +9,7 @@
 #include "kubernetes/api/client/testing/api_server_socket.h"
 #include "kubernetes/api/client/testing/loopback_identity.h"
 #include "kubernetes/api/watched_objects.h"
+#include "tls/certificates/certificate.h"
 
 namespace carve::kubernetes {
 namespace {
@@ -99,6 +100,33 @@ struct Watched {
                                .ended = [this](ApiAnswer answer) { end = std::move(answer); }});
   }
 };
+
+// An impostor gets neither the token nor the request, whatever its certificate says.
+TEST(CurlApiClient, sends_a_request_only_to_a_server_with_the_pinned_key) {
+  OverLoopback over;
+  const std::string server = fmt::format("https://127.0.0.1:{}", over.socket.port());
+  const auto pin = tls::key_pin(identity().ca_pem());
+  ASSERT_TRUE(pin && tls::is_key_pin(*pin));
+  over.connect({.server = server, .key_pin = *pin, .token = "secret"});
+  EXPECT_EQ(over.ask("GET", "/version").status, 200u) << "without a CA";
+  ASSERT_EQ(over.server.requests().size(), 1u);
+
+  const LoopbackIdentity other;
+  over.connect({.server = server, .key_pin = *tls::key_pin(other.ca_pem()), .token = "secret"});
+  const ApiAnswer refused = over.ask("GET", "/version");
+  EXPECT_EQ(refused.status, 0u);
+  EXPECT_FALSE(refused.may_have_happened);
+  EXPECT_THAT(refused.problem, HasSubstr("public key does not match pinned public key"));
+  over.connect({.server = server, .ca_pem = identity().ca_pem(), .key_pin = *tls::key_pin(other.ca_pem())});
+  EXPECT_EQ(over.ask("GET", "/version").status, 0u) << "a CA does not replace the key";
+  over.connect({.server = server, .key_pin = "sha256//", .token = "secret"});
+  EXPECT_EQ(over.ask("GET", "/version").status, 0u) << "not a key";
+  OverLoopback plain(false);
+  plain.connect({.server = fmt::format("http://127.0.0.1:{}", plain.socket.port()), .key_pin = *pin});
+  EXPECT_EQ(plain.ask("GET", "/version").status, 0u) << "without TLS";
+  EXPECT_EQ(over.server.requests().size(), 1u) << "no other request arrived";
+  EXPECT_EQ(plain.server.requests().size(), 0u);
+}
 
 TEST(CurlApiClient, transfers_requests_and_responses) {
   for (const bool has_tls : {true, false}) {

@@ -79,6 +79,13 @@ void Transfer::set_options(const Connection& connection, const std::string& user
     const curl_blob blob = blob_of(text);
     curl_easy_setopt(handle_, option, &blob);
   };
+  if (!connection.key_pin.empty()) {
+    // libcurl checks the key at the end of the handshake even if it does not verify the certificate.
+    set(CURLOPT_PINNEDPUBLICKEY, connection.key_pin.c_str());
+    set(CURLOPT_SSL_VERIFYPEER, 0L);
+    set(CURLOPT_SSL_VERIFYHOST, 0L);
+    set(CURLOPT_PROTOCOLS_STR, "https");
+  }
   if (!connection.ca_pem.empty()) {
     // Without this option, libcurl also trusts the machine's certificates.
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));

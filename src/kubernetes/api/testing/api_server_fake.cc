@@ -12,6 +12,7 @@ namespace {
 using json = nlohmann::json;
 using FaultKind = ApiFault::Kind;
 
+constexpr const char* server_audience = "https://kubernetes.default.svc";
 constexpr size_t max_requests_kept = 10'000;
 
 struct KindRow {
@@ -336,9 +337,15 @@ ApiServerFake::Answer ApiServerFake::review(const Request& request, const ApiPat
   if (!object.is_object() || !object.contains("spec")) return problem(400, "BadRequest", "spec is required");
   if (path.resource == "tokenreviews") {
     const auto user = token_users.find(text_at(object, {"spec", "token"}));
-    const bool is_known = user != token_users.end();
+    const auto issued_for =
+        user == token_users.end() ? token_audiences.end() : token_audiences.find(user->first);
+    const std::string audience = issued_for == token_audiences.end() ? server_audience : issued_for->second;
+    const json asked = object["spec"].value("audiences", json::array({server_audience}));
+    const bool is_known =
+        user != token_users.end() && std::ranges::find(asked, json(audience)) != asked.end();
     object["status"]["authenticated"] = is_known;
     if (is_known) object["status"]["user"] = user->second;
+    if (is_known) object["status"]["audiences"] = json::array({audience});
   } else {
     object["status"]["allowed"] = is_allowed != nullptr && is_allowed(object["spec"]);
   }

@@ -95,6 +95,8 @@ class ApiServerFake {
   size_t page_limit = 500;                    // Maximum number of objects in a page of a list.
   std::string required_token;                 // Other callers get 401; if empty, all callers are accepted.
   std::map<std::string, Object> token_users;  // status.user of a TokenReview, by token.
+  // The only audience of a token. Tokens that are not listed are for the API server.
+  std::map<std::string, std::string> token_audiences;
   std::function<bool(const Object& spec)> is_allowed =
       nullptr;  // Decides a SubjectAccessReview; if null, nothing is allowed.
   std::string version_text = R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})";  // For GET /version.

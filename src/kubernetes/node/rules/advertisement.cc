@@ -215,6 +215,7 @@ std::optional<api::NodeChange> agent_change(const api::AgentReport& agent, const
 
 Advertisement advertise(const AdvertisementInput& in) {
   Advertisement out;
+  out.reader = in.reader;
   const std::optional<Condition> trouble = obstacle(in);
   if (in.agent) {
     out.is_known = true;

@@ -12,6 +12,7 @@
 #include "kubernetes/api/answers.h"
 #include "kubernetes/format/node_devices.h"
 #include "kubernetes/format/node_ledger.h"
+#include "kubernetes/format/node_reader.h"
 #include "kubernetes/node/rules/label_settings.h"
 #include "kubernetes/node/rules/runtime_capability.h"
 #include "wire/api/agent_report.h"
@@ -63,13 +64,15 @@ struct AdvertisementInput {
   bool has_other_plugin = false;      // Whether nvidia.com/gpu is also allocatable here.
   std::string dra_problem = {};       // Why kubelet rejected the DRA driver. Empty if it did not.
   kubernetes::NodeLedger drift = {};  // The persistent differences of the ledger.
+  std::optional<kubernetes::NodeReader> reader = {};  // No value if the port of the records is not served.
 };
 
 struct Advertisement {
-  bool is_known = false;             // If false, only the conditions are valid.
+  bool is_known = false;             // If false, only the conditions and `reader` are valid.
   std::optional<std::string> label;  // Value of carve.dev/node; absent if it takes no slice.
   kubernetes::NodeDevices devices;
   kubernetes::NodeLedger drift;
+  std::optional<kubernetes::NodeReader> reader;
   Totals totals;
   std::vector<Condition> conditions;
 };

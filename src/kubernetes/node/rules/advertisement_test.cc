@@ -226,6 +226,30 @@ TEST(NodeObject, is_patched_only_where_it_differs) {
   EXPECT_TRUE((*removed)["metadata"]["labels"]["carve.dev/node"].is_null());
 }
 
+TEST(NodeObject, has_the_port_of_the_records_even_if_the_agent_is_unknown) {
+  Advertisement ad;
+  ad.reader = kubernetes::NodeReader{.address = "10.0.0.7:9472", .key = "sha256//k"};
+  SeenNode seen;
+  const auto added = api::parse(*metadata_patch(seen, ad));
+  const std::string text = (*added)["metadata"]["annotations"][kubernetes::reader_annotation];
+  EXPECT_EQ(kubernetes::read_reader(text).value(), *ad.reader);
+  seen.meta.annotations[kubernetes::reader_annotation] = text;
+  EXPECT_EQ(metadata_patch(seen, ad), std::nullopt);
+  ad.reader->key = "sha256//other";
+  EXPECT_TRUE(metadata_patch(seen, ad)) << "a new certificate";
+  ad.reader.reset();
+  const auto removed = api::parse(*metadata_patch(seen, ad));
+  EXPECT_TRUE((*removed)["metadata"]["annotations"][kubernetes::reader_annotation].is_null());
+}
+
+TEST(NodeObject, reads_the_first_internal_address) {
+  const auto node = read_node_object(
+      R"({"metadata":{"name":"n1","uid":"u"},"status":{"addresses":[{"type":"Hostname","address":"n1"},)"
+      R"({"address":"10.0.0.7","type":"InternalIP"},{"type":"InternalIP","address":"10.0.0.8"}]}})");
+  ASSERT_TRUE(node) << node.error();
+  EXPECT_EQ(node->internal_ip, "10.0.0.7");
+}
+
 TEST(NodeObject, reads_only_carves_conditions) {
   const auto node = read_node_object(
       R"({"metadata":{"name":"n1","uid":"u"},"status":{"allocatable":{"nvidia.com/gpu":"8"},"conditions":)"

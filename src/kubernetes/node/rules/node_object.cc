@@ -21,7 +21,11 @@ class NodeWalk final : public kubernetes::JsonWalk {
       if (path[1].key == "capacity") node.capacity[path[2].key] = text;
       if (path[1].key == "allocatable") node.allocatable[path[2].key] = text;
     }
-    if (!is_condition(path) || path.size() != 4) return;
+    if (is_in(path, "addresses") && path.size() == 4) {
+      if (path.back().key == "type") address_type_ = text;
+      if (path.back().key == "address") address_ = text;
+    }
+    if (!is_in(path, "conditions") || path.size() != 4) return;
     const std::string& key = path.back().key;
     if (key == "type") condition_.type = text;
     if (key == "status") condition_.is_true = text == "True";
@@ -29,14 +33,22 @@ class NodeWalk final : public kubernetes::JsonWalk {
     if (key == "message") condition_.message = text;
   }
   void closed(std::span<const kubernetes::JsonLevel> path) override {
-    if (!is_condition(path) || path.size() != 3) return;
+    if (path.size() != 3) return;
+    if (is_in(path, "addresses")) {
+      if (address_type_ == "InternalIP" && node.internal_ip.empty()) node.internal_ip = address_;
+      address_type_.clear();
+      address_.clear();
+    }
+    if (!is_in(path, "conditions")) return;
     if (condition_.type.starts_with("Carve")) node.conditions.push_back(condition_);
     condition_ = {};
   }
-  static bool is_condition(std::span<const kubernetes::JsonLevel> path) {
-    return path.size() >= 3 && path[0].key == "status" && path[1].key == "conditions" && path[2].is_list;
+  // Returns whether this is an element, or a member of an element, of the list in the status.
+  static bool is_in(std::span<const kubernetes::JsonLevel> path, std::string_view list) {
+    return path.size() >= 3 && path[0].key == "status" && path[1].key == list && path[2].is_list;
   }
   Condition condition_;
+  std::string address_type_, address_;
 };
 
 bool is_amount(const std::map<std::string, std::string>& quantities, const char* resource, uint64_t amount) {
@@ -58,9 +70,10 @@ Result<SeenNode, std::string> read_node_object(std::string_view json) {
   return std::move(walk.node);
 }
 
-std::optional<std::string> metadata_patch(const SeenNode& seen, const Advertisement& wanted) {
-  if (!wanted.is_known) return std::nullopt;
-  api::Json metadata = api::Json::object();
+namespace {
+
+// Adds what the agent's state determines.
+void add_known(api::Json& metadata, const SeenNode& seen, const Advertisement& wanted) {
   const std::string devices = api::write(wanted.devices);
   const auto annotation = seen.meta.annotations.find(kubernetes::devices_annotation);
   if (annotation == seen.meta.annotations.end() || annotation->second != devices)
@@ -75,6 +88,19 @@ std::optional<std::string> metadata_patch(const SeenNode& seen, const Advertisem
   if (wanted.label && (label == seen.meta.labels.end() || label->second != *wanted.label))
     metadata["labels"][node_label] = *wanted.label;
   if (!wanted.label && label != seen.meta.labels.end()) metadata["labels"][node_label] = nullptr;
+}
+
+}  // namespace
+
+std::optional<std::string> metadata_patch(const SeenNode& seen, const Advertisement& wanted) {
+  api::Json metadata = api::Json::object();
+  const auto reader = seen.meta.annotations.find(kubernetes::reader_annotation);
+  const std::string served = wanted.reader ? api::write(*wanted.reader) : "";
+  if (!served.empty() && (reader == seen.meta.annotations.end() || reader->second != served))
+    metadata["annotations"][kubernetes::reader_annotation] = served;
+  if (served.empty() && reader != seen.meta.annotations.end())
+    metadata["annotations"][kubernetes::reader_annotation] = nullptr;
+  if (wanted.is_known) add_known(metadata, seen, wanted);
   if (metadata.empty()) return std::nullopt;
   return api::Json{{"metadata", metadata}}.dump();
 }

@@ -15,6 +15,7 @@ struct SeenNode {
   kubernetes::ObjectMeta meta;
   std::map<std::string, std::string> capacity, allocatable;  // Quantities.
   std::vector<Condition> conditions;                         // Only Carve's, whose types start with Carve.
+  std::string internal_ip = {};  // The first address of type InternalIP; empty if there is none.
 
   bool has_other_plugin() const;
 };
