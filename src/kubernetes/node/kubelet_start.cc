@@ -184,12 +184,15 @@ void ApiSide::publish(api::Json object) {
 
 void ApiSide::kubelet_asked_for_driver() {
   loop_.post([this] {
-    if (resource_slice_) resource_slice_->check();
+    if (resource_slice_) resource_slice_->hold();
   });
 }
 
 void ApiSide::dra_registered(const std::string& problem) {
-  loop_.post([this, problem] { publisher_.dra_registered(problem); });
+  loop_.post([this, problem] {
+    publisher_.dra_registered(problem);
+    if (resource_slice_ && problem.empty()) resource_slice_->release();
+  });
 }
 
 void ApiSide::set_dra(DraSide* dra) { dra_ = dra; }

@@ -31,13 +31,20 @@ void ResourceSlicePublisher::want(Json wanted) {
   check();
 }
 
+void ResourceSlicePublisher::hold() { is_held_ = true; }
+
+void ResourceSlicePublisher::release() {
+  is_held_ = false;
+  check();
+}
+
 void ResourceSlicePublisher::check() {
   is_stale_ = true;
   step();
 }
 
 void ResourceSlicePublisher::step() {
-  if (call_ || timer_ || !is_stale_ || !wanted_) return;
+  if (call_ || timer_ || is_held_ || !is_stale_ || !wanted_) return;
   is_stale_ = false;
   call_ = client_.send({.target = target()}, [this](const ApiAnswer& answer) { was_read(answer); });
 }

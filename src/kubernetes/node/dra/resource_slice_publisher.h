@@ -25,12 +25,15 @@ class ResourceSlicePublisher {
 
   // Sets the object that the API server should have. Null deletes the object.
   void want(api::Json);
-  // Called when kubelet has asked for the driver, because kubelet then deletes the object.
-  void check();
+  // Stops and resumes writing. At first nothing is written: while kubelet does not know the driver, it rejects the
+  // pods that are scheduled, and tries again only 77 s later (kubelet 1.36.2).
+  void hold();
+  void release();
 
   uint64_t writes() const { return writes_; }  // Creations, updates and deletions, for metrics and tests.
 
  private:
+  void check();  // Reads the object, because it may have changed.
   void step();
   void was_read(const kubernetes::ApiAnswer&);
   void create();
@@ -45,8 +48,9 @@ class ResourceSlicePublisher {
   const std::string name_;
   std::mt19937_64 random_;
   std::optional<api::Json> wanted_;  // No value before the first call of want().
-  bool is_stale_ = true;             // The object may differ from wanted_.
-  uint64_t last_generation_ = 0;     // The highest one that was seen or written.
+  bool is_held_ = true;
+  bool is_stale_ = true;          // The object may differ from wanted_.
+  uint64_t last_generation_ = 0;  // The highest one that was seen or written.
   kubernetes::Nanoseconds updated_at_ = -slice_update_pause_ns, created_at_ = -slice_create_pause_ns;
   kubernetes::Nanoseconds retry_ns_ = kubernetes::first_retry_ns;
   std::string last_problem_;

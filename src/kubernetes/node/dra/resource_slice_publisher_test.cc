@@ -18,6 +18,7 @@ class ResourceSlicePublisherTest : public testing::Test {
     device.uuid = "GPU-00000000-0000-0000-0000-000000000000";
     device.usable_bytes = 1ull << 30;
     device.max_slices = 16;
+    publisher.release();
   }
   void want() { publisher.want(resource_slice(input)); }
   void set_health(HealthState state) {
@@ -52,15 +53,33 @@ TEST_F(ResourceSlicePublisherTest, creates_a_deleted_object_again_within_two_sec
   time.run_for(10 * second_ns);
   for (uint64_t round = 2; round < 5; ++round) {
     server.remove(resource_slices_path, "", "n1-carve-0");
-    publisher.check();  // kubelet has asked for the driver.
+    publisher.hold();  // kubelet has asked for the driver.
+    publisher.release();
     time.run_for(2 * second_ns);
     ASSERT_NE(stored(), nullptr) << round;
     EXPECT_EQ(generation(), round);
   }
-  // kubelet deletes it once more, a moment after it has asked.
-  publisher.check();
+  // kubelet deletes it once more, a moment after it has registered the driver.
+  publisher.release();
   time.run_for(second_ns / 2);
   server.remove(resource_slices_path, "", "n1-carve-0");
+  time.run_for(2 * second_ns);
+  EXPECT_NE(stored(), nullptr);
+}
+
+TEST_F(ResourceSlicePublisherTest, writes_nothing_until_kubelet_knows_the_driver) {
+  publisher.hold();
+  want();
+  time.run_for(60 * second_ns);
+  EXPECT_EQ(stored(), nullptr);
+  publisher.release();
+  time.run_for(2 * second_ns);
+  ASSERT_NE(stored(), nullptr);
+  publisher.hold();  // kubelet has restarted.
+  server.remove(resource_slices_path, "", "n1-carve-0");
+  time.run_for(60 * second_ns);
+  EXPECT_EQ(stored(), nullptr);
+  publisher.release();
   time.run_for(2 * second_ns);
   EXPECT_NE(stored(), nullptr);
 }
