@@ -128,6 +128,18 @@ TEST_F(ClusterUsageTest, continues_with_a_node_that_comes_back_under_its_name) {
   EXPECT_THAT(stored(), ElementsAre("n1:1 a"));
 }
 
+TEST_F(ClusterUsageTest, needs_no_pod_for_a_record_that_it_has_stored_before) {
+  grant(*n1, "a", "web-0", pod);
+  start();
+  time.run_for(3 * minute);
+  server.remove("/api/v1/pods", "a", "web-0");
+  n1->records[0].to = stamp(n1->boot);
+  start();  // The new controller never sees the pod.
+  time.run_for(minute + 10 * second_ns);
+  EXPECT_THAT(stored(), ElementsAre("n1:1 a"));
+  EXPECT_THAT(events, IsEmpty());
+}
+
 TEST_F(ClusterUsageTest, refuses_a_hostile_nodes_records_and_reads_the_others) {
   start();
   time.run_for(20 * minute);  // So that every pod must have been seen.
