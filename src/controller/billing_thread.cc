@@ -187,15 +187,37 @@ std::shared_ptr<void> BillingThread::ask(BillQuery query, bill::Tariffs tariffs,
       if (!held.expired()) answer(std::move(*response));
     });
   };
-  if (worker_.waiting_tasks() >= max_waiting_invoices)
+  if (waiting_invoices_ >= max_waiting_invoices) {
     reply(refuse(FailureKind::resource_exhausted,
                  fmt::format("{} invoices are being computed; try again later", max_waiting_invoices)));
-  else
-    worker_.run([this, query = std::move(query), tariffs = std::move(tariffs), form, reply,
-                 held = std::weak_ptr(wanted)] {
-      if (!held.expired()) reply(invoice(query, tariffs, form));
-    });
+    return wanted;
+  }
+  ++waiting_invoices_;
+  worker_.run([this, query = std::move(query), tariffs = std::move(tariffs), form, reply,
+               held = std::weak_ptr(wanted)] {
+    --waiting_invoices_;
+    if (!held.expired()) reply(invoice(query, tariffs, form));
+  });
   return wanted;
+}
+
+void BillingThread::find_position(const std::string& node, std::function<void(Outcome<CopyPosition>)> found) {
+  worker_.run([this, node, found = std::move(found)] {
+    auto& opened = books_->open();
+    found(opened ? opened->store.position(node) : tl::unexpected(opened.error()));
+  });
+}
+
+void BillingThread::write(const std::string& node, CopyWrite write,
+                          std::function<void(Outcome<void>)> written) {
+  worker_.run([this, node, write = std::move(write), written = std::move(written)] {
+    auto& opened = books_->open();
+    if (!opened) return written(tl::unexpected(opened.error()));
+    const auto count = [this](const std::vector<UsageRow>& rows) {
+      gpu_hours_.count(rows, present_tariffs(objects_), stamp_now());
+    };
+    written(write_copy(opened->store, node, write, count));
+  });
 }
 
 http::Response BillingThread::invoice(const BillQuery& query, const bill::Tariffs& tariffs, BillForm form) {

@@ -3,6 +3,7 @@
 // A finished invoice is sent from the loop.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "controller/api/api_call.h"
 #include "controller/billing/gpu_hours.h"
+#include "controller/billing/usage_copy.h"
 #include "controller/controller_options.h"
 #include "controller/objects/object_registry.h"
 #include "os/clock.h"
@@ -37,6 +39,11 @@ class BillingThread {
   // Returns the GPU-hours since this object was created, as of the last copy.
   std::vector<GpuHours::Sum> gpu_hours() const { return gpu_hours_.sums(); }
 
+  // For the nodes of a cluster, which other threads read: the position of a node's copy, and a step of it. The
+  // functions are called back in this object's thread.
+  void find_position(const std::string& node, std::function<void(Outcome<CopyPosition>)>);
+  void write(const std::string& node, CopyWrite, std::function<void(Outcome<void>)>);
+
   static constexpr size_t max_waiting_invoices = 16;
 
  private:
@@ -49,6 +56,7 @@ class BillingThread {
   ObjectRegistry& objects_;
   KnownJobHours hours_;
   GpuHours gpu_hours_{os::utc_ns()};
+  std::atomic<size_t> waiting_invoices_ = 0;
   const std::unique_ptr<Books> books_;
   os::Worker worker_;  // Declared last because its thread uses the other members.
 };

@@ -37,6 +37,21 @@ Outcome<void> add_node(Options& o, const std::string& word) {
   return {};
 }
 
+Outcome<void> set_usage_account(Options& o, const std::string& word) {
+  const size_t slash = word.find('/');
+  const auto is_plain = [](std::string_view name) {
+    return !name.empty() && name.size() <= 253 && std::ranges::all_of(name, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    });
+  };
+  if (slash == std::string::npos || !is_plain(word.substr(0, slash)) || !is_plain(word.substr(slash + 1)))
+    return failure(FailureKind::invalid_argument,
+                   "--usage-account '{}' must be NAMESPACE/NAME, such as carve-system/carve-usage-reader",
+                   shown(word));
+  o.usage_account = {.name_space = word.substr(0, slash), .name = word.substr(slash + 1)};
+  return {};
+}
+
 Outcome<void> set_listen(Options& o, const std::string& word) {
   o.listen = os::parse_tcp_address(word);
   o.listen_requested = o.listen.has_value();
@@ -89,6 +104,13 @@ Outcome<void> set_expected_start(Options& o, const std::string& word) {
   return set_time("--expected-start", o.expected_start_s, word);
 }
 
+Outcome<void> set_usage_interval(Options& o, const std::string& word) {
+  if (const auto good = set_time("--usage-interval", o.usage_interval_s, word); !good) return good;
+  if (o.usage_interval_s >= 1 && o.usage_interval_s <= max_usage_interval_s) return {};
+  return failure(FailureKind::invalid_argument, "--usage-interval '{}' must be from 1s to {}s", shown(word),
+                 max_usage_interval_s);
+}
+
 Outcome<void> set_orphan_grace(Options& o, const std::string& word) {
   return set_time("--orphan-grace", o.orphan_grace_s, word);
 }
@@ -120,7 +142,7 @@ Outcome<NodeAddress> this_node(const Surroundings& s) {
 }
 
 Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
-  if (o.nodes.empty()) {
+  if (o.nodes.empty() && o.kubernetes_nodes.empty()) {
     auto node = this_node(s);
     if (!node) return tl::unexpected(node.error());
     o.nodes.push_back(std::move(*node));
@@ -131,8 +153,9 @@ Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
   if (o.socket.empty()) o.socket = s.controller_socket;
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
-  for (std::string* file : {&o.tls_certificate, &o.tls_key, &o.console})
-    if (!file->empty() && *file != "none") *file = os::absolute(*file, s.working_directory);
+  for (std::string* file : {&o.tls_certificate, &o.tls_key, &o.console, &o.kubernetes_nodes})
+    if (!file->empty() && *file != "none" && *file != pod_account)
+      *file = os::absolute(*file, s.working_directory);
   for (NodeAddress& node : o.nodes) node.socket = os::absolute(node.socket, s.working_directory);
   return {};
 }
@@ -184,6 +207,20 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
              "[this machine's agent, named after the host]",
      .store = add_node,
      .repeatable = true},
+    {.name = "--kubernetes-nodes",
+     .value = "FILE",
+     .help = "kubeconfig file of a cluster whose nodes' usage records are copied for invoices, or pod\n"
+             "for this pod's service account. Without --node, the controller then has no other node",
+     .store = os::keep<&Options::kubernetes_nodes>},
+    {.name = "--usage-interval",
+     .value = "TIME",
+     .help = "how often each of these nodes is read [60s]",
+     .store = set_usage_interval},
+    {.name = "--usage-account",
+     .value = "NAMESPACE/NAME",
+     .help = "service account with which the nodes' usage records are read\n"
+             "[carve-system/carve-usage-reader]",
+     .store = set_usage_account},
     {.name = "--state",
      .value = "DIR",
      .help = "directory of controller.db [root: /var/lib/carve-controller; else\n"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/cluster/usage_tokens.h"
 #include "controller/known_node.h"
 #include "os/command_line.h"
 #include "os/tcp.h"
@@ -13,6 +14,7 @@ namespace carve::controller {
 
 inline constexpr size_t max_nodes = 64;  // Each node has a thread.
 inline constexpr int64_t max_expected_start_s = 86'400;
+inline constexpr int64_t max_usage_interval_s = 3600;
 inline constexpr size_t max_node_name_bytes = 48;  // The limit for all names that the controller assigns.
 
 struct Options {
@@ -22,6 +24,11 @@ struct Options {
   // requested the port.
   std::optional<os::TcpAddress> listen = os::TcpAddress{"127.0.0.1", 8470};
   bool listen_requested = false;
+  // The kubeconfig file of a cluster whose nodes' usage records are copied, or "pod" for the service account of
+  // this pod. Empty if there is no cluster.
+  std::string kubernetes_nodes;
+  UsageAccount usage_account;            // With which the records are read.
+  int64_t usage_interval_s = 60;         // How often each of these nodes is read.
   std::string tls_certificate, tls_key;  // PEM files; either both are set or neither.
   std::string console;             // Folder of the built console, or "none". Empty for the installed one.
   std::vector<std::string> hosts;  // Names of this controller, in addition to loopback and `listen`.
@@ -34,6 +41,9 @@ struct Options {
   // `serve` runs the controller. The other modes print a text.
   enum class Mode { serve, help, version, completion } mode = Mode::serve;
 };
+
+// The value of --kubernetes-nodes inside the cluster.
+inline constexpr const char* pod_account = "pod";
 
 // The user's environment, as main() reads it.
 struct Surroundings {

@@ -61,6 +61,28 @@ TEST(ControllerOptions, require_times_with_a_valid_unit_within_the_limit) {
   }
 }
 
+TEST(ControllerOptions, of_a_cluster_replace_this_machines_node) {
+  const auto o =
+      parse({"--kubernetes-nodes", "k.conf", "--usage-interval", "5m", "--usage-account", "a/b"}, user);
+  EXPECT_FALSE(o) << "not a time";
+  const auto cluster =
+      parse({"--kubernetes-nodes", "k.conf", "--usage-interval", "300s", "--usage-account", "a/b"}, user);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_THAT(cluster->nodes, testing::IsEmpty());
+  EXPECT_EQ(cluster->kubernetes_nodes, "/here/k.conf");
+  EXPECT_EQ(cluster->usage_interval_s, 300);
+  EXPECT_EQ(cluster->usage_account.name_space, "a");
+  EXPECT_EQ(cluster->usage_account.name, "b");
+  EXPECT_EQ(parse({"--kubernetes-nodes", "pod"}, user)->kubernetes_nodes, "pod");
+  EXPECT_THAT(parse({"--kubernetes-nodes", "pod", "--node", "n=/s"}, user)->nodes, testing::SizeIs(1));
+  for (const char* wrong : {"0s", "3601s"})
+    EXPECT_EQ(parse({"--usage-interval", wrong}, user).error().message,
+              fmt::format("--usage-interval '{}' must be from 1s to 3600s", wrong));
+  for (const char* wrong : {"a", "/b", "a/", "a/b/c", "A/b", "a/../b"})
+    EXPECT_THAT(parse({"--usage-account", wrong}, user).error().message,
+                testing::HasSubstr("must be NAMESPACE/NAME"));
+}
+
 TEST(ControllerOptions, keep_the_nodes_in_their_order) {
   const auto o = parse(
       {"--node", "b=/x/b", "--node=a=y=z", "--state", "s", "--socket", "c", "--listen", "[::1]:0"}, user);

@@ -256,7 +256,7 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
         return JobReconciler(*records.objects, std::move(*jobs), effects, out->job_positions,
                              engine_scripts());
       },
-      out->machine, out->orphan_events, o.orphan_grace_s * os::second);
+      out->machine, out->late_events, o.orphan_grace_s * os::second);
   return out;
 }
 
@@ -327,7 +327,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       objects_(*records.objects),
       machine_(services.machine),
       job_positions_(services.job_positions),
-      orphan_events_(services.orphan_events),
+      late_events_(services.late_events),
       console_(std::move(console)),
       version_{.program = "carve-controller",
                .version = CARVE_VERSION,
@@ -402,6 +402,25 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
   loop.every(event_write_interval_ns, [this] { write_events(); });
 }
 
+Outcome<std::optional<kubernetes::Connection>> find_cluster(const Options& o) {
+  if (o.kubernetes_nodes.empty()) return std::nullopt;
+  kubernetes::ConnectionOptions from;
+  if (o.kubernetes_nodes != pod_account) from.kubeconfig = o.kubernetes_nodes;
+  auto found = kubernetes::find_connection(from);
+  if (!found) return of_option("--kubernetes-nodes", o.kubernetes_nodes, found.error());
+  return std::optional(std::move(*found));
+}
+
+void Api::read_cluster(const kubernetes::Connection& connection, const Options& o) {
+  std::set<std::string> local;
+  for (const NodeAddress& node : o.nodes) local.insert(node.name);
+  cluster_.emplace(ClusterThread::Settings{.connection = connection,
+                                           .account = o.usage_account,
+                                           .interval_ns = o.usage_interval_s * os::second,
+                                           .local_nodes = std::move(local)},
+                   billing_, objects_, late_events_);
+}
+
 // The registry reports changes from any thread, possibly after this object was destroyed. All changes before
 // the loop's next turn are delivered together.
 void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
@@ -420,8 +439,7 @@ void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
 
 void Api::write_events() {
   restarts_.update(objects_.workloads());
-  for (const OrphanEvents::Entry& entry : orphan_events_.take())
-    events_.add(entry.object, entry.event, now_ns());
+  for (const EventInbox::Entry& entry : late_events_.take()) events_.add(entry.object, entry.event, now_ns());
   events_.take_changes(now_ns());
   if (const auto written = events_.write(); !written) os::log::error("{}", written.error().message);
 }
@@ -432,6 +450,8 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
                                         Records& records, Services& services, HistoryThread& history,
                                         const Options& o) {
   raise_descriptor_limit();
+  const auto cluster = find_cluster(o);
+  if (!cluster) return tl::unexpected(cluster.error());
   os::Fd tcp;
   std::optional<tls::Identity> identity;
   if (!o.tls_certificate.empty()) {
@@ -465,8 +485,10 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
   if (!opened) return tl::unexpected(opened.error());
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
-  return std::unique_ptr<Api>(new Api(loop, nodes, node_sync, records, services, history, o, endpoint,
-                                      std::move(*opened), std::move(tcp), identity, std::move(console)));
+  std::unique_ptr<Api> out(new Api(loop, nodes, node_sync, records, services, history, o, endpoint,
+                                   std::move(*opened), std::move(tcp), identity, std::move(console)));
+  if (*cluster) out->read_cluster(**cluster, o);
+  return out;
 }
 
 Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }

@@ -11,6 +11,7 @@
 #include "controller/api/controller_routes.h"
 #include "controller/billing_thread.h"
 #include "controller/caller_slices.h"
+#include "controller/cluster_thread.h"
 #include "controller/controller_options.h"
 #include "controller/history_thread.h"
 #include "controller/known_nodes.h"
@@ -74,7 +75,7 @@ class Services {
 
   MachineEffects machine;
   JobPositions job_positions;
-  OrphanEvents orphan_events;
+  EventInbox late_events;
   std::optional<ServiceThread> thread;
 
  private:
@@ -116,6 +117,7 @@ class Api : Views, NodeActions {
   Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, HistoryThread&, const Options&,
       std::string endpoint, os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&,
       std::optional<ConsoleFiles>);
+  void read_cluster(const kubernetes::Connection&, const Options&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
   // Returns null if there is no node of this name.
   NodeObservationPointer node_named(const std::string& name) const;
@@ -131,13 +133,14 @@ class Api : Views, NodeActions {
   RestartTotals restarts_;
   const MachineEffects& machine_;
   const JobPositions& job_positions_;
-  OrphanEvents& orphan_events_;
+  EventInbox& late_events_;
   const std::optional<ConsoleFiles> console_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
   os::Workers log_readers_, document_readers_;
   LogStreams log_streams_;
   BillingThread billing_;
+  std::optional<ClusterThread> cluster_;  // No value without --kubernetes-nodes.
   HistoryThread& history_;
   ControllerRoutes routes_;
   CallerSlices caller_slices_;
@@ -150,6 +153,9 @@ class Api : Views, NodeActions {
 
 // Drops every capability, even as root. The threads dropped theirs when they started.
 Outcome<void> give_up_privileges();
+
+// Returns the API server of --kubernetes-nodes; no value without the option.
+Outcome<std::optional<kubernetes::Connection>> find_cluster(const Options&);
 
 // Runs the loop until a signal arrives. Returns the exit status.
 int serve(os::Loop&, const os::Fd& signals, KnownNodes&, const Options&);

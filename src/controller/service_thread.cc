@@ -9,7 +9,7 @@ namespace carve::controller {
 
 ServiceThread::ServiceThread(ObjectRegistry& objects, WorkloadRecords records,
                              const MakeJobReconciler& make_job_reconciler, MachineEffects& machine,
-                             OrphanEvents& events, int64_t orphan_grace_ns, TurnIntervals intervals)
+                             EventInbox& events, int64_t orphan_grace_ns, TurnIntervals intervals)
     : machine_(machine),
       intervals_(intervals),
       services_(objects, std::move(records), machine),

@@ -29,8 +29,7 @@ class ServiceThread {
   using MakeJobReconciler = std::function<JobReconciler(Effects&)>;
   // `orphan_grace` is how long programs without a record keep running.
   ServiceThread(ObjectRegistry& objects, WorkloadRecords records, const MakeJobReconciler&,
-                MachineEffects& machine, OrphanEvents&, int64_t orphan_grace_ns,
-                TurnIntervals intervals = {});
+                MachineEffects& machine, EventInbox&, int64_t orphan_grace_ns, TurnIntervals intervals = {});
   ~ServiceThread();  // Waits for the turn in progress; programs keep running.
   ServiceThread(const ServiceThread&) = delete;
   ServiceThread& operator=(const ServiceThread&) = delete;

@@ -71,7 +71,7 @@ struct ServiceThreadTest : testing::Test {
   std::optional<ObjectRegistry> objects;
   std::optional<MachineEffects> machine;
   JobPositions positions;
-  OrphanEvents events;
+  EventInbox events;
   std::optional<ServiceThread> thread;
 };
 

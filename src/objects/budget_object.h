@@ -1,5 +1,6 @@
 // kind: Budget. The amount that an account may use in a month, compared with its invoice so far. A budget
-// with `then: hold` keeps new jobs of the account in their queue; nothing that runs is ended.
+// with `then: hold` keeps new jobs of the account in their queue, and one with `then: refuse` also rejects its
+// new pods in a Kubernetes cluster; nothing that runs is ended.
 #pragma once
 
 #include "objects/object.h"
@@ -13,7 +14,8 @@ struct BudgetSpec {
   std::string gpu_hours;                 // Either this or an amount.
   std::string amount;                    // In the currency of the tariffs.
   std::vector<uint32_t> at = {80, 100};  // Percentages that cause an event.
-  std::string then = "warn";             // "hold": beyond 100 percent jobs wait.
+  // "hold": beyond 100 percent jobs wait. "refuse": also, pods with slices are rejected.
+  std::string then = "warn";
 };
 
 struct BudgetStatus {

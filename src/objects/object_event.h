@@ -69,6 +69,12 @@ enum class EventReason : uint8_t {
   job_cancelled,
   job_lost,
   budget_reached,
+  // Nodes of a Kubernetes cluster.
+  usage_read_failed,
+  usage_read_resumed,
+  usage_refused,
+  ledger_shortened,
+  ledger_replaced,
 };
 
 }  // namespace carve::objects
@@ -132,13 +138,18 @@ struct carve::Words<carve::objects::EventReason> {
                                                "JobFailed",
                                                "JobCancelled",
                                                "JobLost",
-                                               "BudgetReached"};
+                                               "BudgetReached",
+                                               "UsageReadFailed",
+                                               "UsageReadResumed",
+                                               "UsageRefused",
+                                               "LedgerShortened",
+                                               "LedgerReplaced"};
 };
 
 namespace carve::objects {
 
 inline constexpr size_t event_reasons = std::size(Words<EventReason>::words);
-static_assert(event_reasons == static_cast<size_t>(EventReason::budget_reached) + 1);
+static_assert(event_reasons == static_cast<size_t>(EventReason::ledger_replaced) + 1);
 
 // Returns whether an operator or the object's owner should look at it.
 constexpr bool is_warning(EventReason reason) {
@@ -147,7 +158,9 @@ constexpr bool is_warning(EventReason reason) {
          reason == progress_deadline_exceeded || reason == step_failed || reason == orphan_adopted ||
          reason == orphan_ended || reason == node_stopped || reason == device_unhealthy ||
          reason == slicing_unavailable || reason == labels_drifted || reason == requeued ||
-         reason == pod_failed || reason == job_failed || reason == job_lost || reason == budget_reached;
+         reason == pod_failed || reason == job_failed || reason == job_lost || reason == budget_reached ||
+         reason == usage_read_failed || reason == usage_refused || reason == ledger_shortened ||
+         reason == ledger_replaced;
 }
 
 struct ObjectEvent {

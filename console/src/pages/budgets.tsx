@@ -56,7 +56,12 @@ export function Budgets() {
       {
         key: "then",
         header: t("At 100%"),
-        cell: (b) => (b.spec.then === "hold" ? t("new jobs wait") : t("warning")),
+        cell: (b) =>
+          b.spec.then === "refuse"
+            ? t("new pods are rejected")
+            : b.spec.then === "hold"
+              ? t("new jobs wait")
+              : t("warning"),
       },
       {
         key: "holds",
@@ -161,6 +166,7 @@ function BudgetDialog({ onClose }: { onClose: () => void }) {
               options={[
                 { value: "warn", label: t("warning") },
                 { value: "hold", label: t("new jobs wait") },
+                { value: "refuse", label: t("new pods are rejected") },
               ]}
             />
             <OtherErrors known={["spec.account", "metadata.name", "spec.gpuHours", "spec.amount"]} />

@@ -16,7 +16,7 @@ objects::BudgetStatus budget_status(const objects::BudgetSpec& spec, const api::
   out.percent = static_cast<uint32_t>(std::min<__int128>(__int128{used->count} * 100 / limit, UINT32_MAX));
   for (const uint32_t level : spec.at)
     if (out.percent >= level) out.reached = std::max(out.reached, level);
-  out.holds = spec.then == "hold" && out.percent >= 100;
+  out.holds = spec.then != "warn" && out.percent >= 100;
   return out;
 }
 

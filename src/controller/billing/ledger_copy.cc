@@ -8,7 +8,10 @@ namespace carve::controller {
 namespace {
 
 CopiedRecord copied(const ledger::UsageRecord& record) {
-  return {.id = record.id, .from_ns = record.from.utc_ns, .boot_id = record.from.boot_id};
+  return {.id = record.id,
+          .from_ns = record.from.utc_ns,
+          .boot_id = record.from.boot_id,
+          .account = record.slice.account};
 }
 
 // Returns the newest record first, so that one response usually identifies the ledger.
@@ -76,7 +79,7 @@ Outcome<CopyWrite> LedgerCopy::take_known(const std::vector<ledger::UsageRecord>
     if (phase_ == Phase::search) {
       if (copied(record) == *known) found_.insert(record.id);
     } else if (copied(record) != *known) {
-      return failure(FailureKind::failed_precondition, "record {} begins at another time than before",
+      return failure(FailureKind::failed_precondition, "record {} has another begin or account than before",
                      record.id);
     } else if (is_open(record.id)) {
       // The newest and the oldest record are requested only to identify the ledger.

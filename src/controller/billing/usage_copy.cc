@@ -34,7 +34,8 @@ namespace {
 // responses contradict each other. The next copy compares with that ledger.
 Outcome<void> check_new_ledger(UsageStore& store, const std::string& node, const CopyWrite& write) {
   for (const UsageRow& row : write.rows) {
-    const auto ledger = store.ledger_of(node, {.id = row.id, .from_ns = row.from_ns, .boot_id = row.boot_id});
+    const auto ledger = store.ledger_of(
+        node, {.id = row.id, .from_ns = row.from_ns, .boot_id = row.boot_id, .account = row.account});
     if (!ledger) return tl::unexpected(ledger.error());
     if (*ledger == 0) continue;
     const SeenLedger seen{.node = node, .ledger = *ledger, .at = write.seen->at};

@@ -211,12 +211,15 @@ TEST_F(UsageCopyTest, continues_with_an_old_ledger_that_was_restored) {
       << "no record is copied twice";
 }
 
-TEST_F(UsageCopyTest, fails_if_a_record_changes_its_begin) {
+TEST_F(UsageCopyTest, fails_if_a_record_changes_its_begin_or_account) {
   source.records = {record(1, 10), record(2, 20), record(3, 30)};
   copy(70);
-  source.records[1] = record(2, 11);
-  EXPECT_FALSE(copy_usage(*store, "n1", source,
-                          {.is_prepaid = [](const std::string&) { return false; }, .now = at(99)}));
+  for (const bool is_begin : {true, false}) {
+    source.records[1] = record(2, is_begin ? 11 : 20);
+    if (!is_begin) source.records[1].slice.account = "bob";
+    EXPECT_FALSE(copy_usage(*store, "n1", source,
+                            {.is_prepaid = [](const std::string&) { return false; }, .now = at(99)}));
+  }
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-0", "n1:2 20-0", "n1:3 30-0"));
 }
 

@@ -91,7 +91,8 @@ Outcome<CopyPosition> UsageStore::position(const std::string& node) {
   const auto record = [](Statement& s, int column) {
     return CopiedRecord{.id = static_cast<uint64_t>(s.number(column)),
                         .from_ns = s.number(column + 1),
-                        .boot_id = s.text(column + 2)};
+                        .boot_id = s.text(column + 2),
+                        .account = s.text(column + 3)};
   };
   // A ledger that was replaced may come back, so the one that was seen last counts.
   Statement last(
@@ -103,23 +104,23 @@ Outcome<CopyPosition> UsageStore::position(const std::string& node) {
   if (last.is_null(0)) return out;
   out.newest_ledger = static_cast<uint32_t>(last.number(0));
   out.ledger = last.is_null(1) ? out.newest_ledger : static_cast<uint32_t>(last.number(1));
-  Statement newest(
-      database_.get(),
-      "SELECT id, from_ns, boot_id FROM usage WHERE node = ? AND ledger = ? ORDER BY id DESC LIMIT 1");
+  Statement newest(database_.get(),
+                   "SELECT id, from_ns, boot_id, account FROM usage WHERE node = ? AND ledger = ? ORDER BY "
+                   "id DESC LIMIT 1");
   newest << node << out.ledger;
   if (newest.row()) out.newest = record(newest, 0);
   if (!newest.done()) return database_.trouble("reading");
   if (!out.newest) return out;
   Statement oldest(
       database_.get(),
-      "SELECT id, from_ns, boot_id FROM usage WHERE node = ? AND ledger = ? ORDER BY id LIMIT 1");
+      "SELECT id, from_ns, boot_id, account FROM usage WHERE node = ? AND ledger = ? ORDER BY id LIMIT 1");
   oldest << node << out.ledger;
   if (oldest.row()) out.oldest = record(oldest, 0);
   if (!oldest.done()) return database_.trouble("reading");
-  Statement open(
-      database_.get(),
-      "SELECT id, from_ns, boot_id FROM usage INDEXED BY usage_open WHERE end_ns = 0 AND node = ? AND "
-      "ledger = ? ORDER BY id");
+  Statement open(database_.get(),
+                 "SELECT id, from_ns, boot_id, account FROM usage INDEXED BY usage_open WHERE end_ns = 0 AND "
+                 "node = ? AND "
+                 "ledger = ? ORDER BY id");
   open << node << out.ledger;
   while (open.row()) out.open.push_back(record(open, 0));
   if (!open.done()) return database_.trouble("reading");

@@ -19,6 +19,7 @@ struct CopiedRecord {
   uint64_t id = 0;
   int64_t from_ns = 0;  // UTC.
   std::string boot_id;
+  std::string account;
 
   friend bool operator==(const CopiedRecord&, const CopiedRecord&) = default;
 };
@@ -60,7 +61,7 @@ class UsageStore {
   // Writes the rows in one transaction, together with the time at which the node's agent responded, if any. An
   // existing row with the same node, ledger and id is replaced, except for its `prepaid`.
   Outcome<void> write(const std::vector<UsageRow>&, const std::optional<SeenLedger>& seen = std::nullopt);
-  // Returns the number of the node's ledger that has this record; 0 if none has it.
+  // Returns the number of the node's ledger that has a record with this id and begin; 0 if none has it.
   Outcome<uint32_t> ledger_of(const std::string& node, const CopiedRecord&);
   // Returns the row if it exists.
   Outcome<std::optional<UsageRow>> find(const std::string& node, uint32_t ledger, uint64_t id);

@@ -49,7 +49,7 @@ std::map<std::string, std::string> accounts_on_hold(const ObjectRegistry& object
   for (const auto& object : objects.list(objects::Kind::budget)) {
     const auto& spec = object->spec.as<objects::BudgetSpec>();
     const auto& status = object->status.as<objects::BudgetStatus>();
-    if (status.holds && spec.then == "hold")
+    if (status.holds && spec.then != "warn")
       out.try_emplace(spec.account,
                       fmt::format("budget {} of account {} has been used to {}% in the period until {}",
                                   object->key.name, spec.account, status.percent, status.to.substr(0, 10)));

@@ -12,33 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "controller/objects/object_changes.h"
+#include "controller/objects/event_inbox.h"
 #include "controller/objects/object_registry.h"
 #include "controller/services/effects.h"
-#include "os/mutex.h"
 
 namespace carve::controller {
-
-// Events of the orphans' objects, which need not exist. May be used from any thread.
-class OrphanEvents {
- public:
-  struct Entry {
-    ObjectKey object;
-    ChangeEvent event;
-  };
-  void add(Entry entry) EXCLUDES(mutex_) {
-    const os::MutexLock lock(mutex_);
-    entries_.push_back(std::move(entry));
-  }
-  std::vector<Entry> take() EXCLUDES(mutex_) {
-    const os::MutexLock lock(mutex_);
-    return std::exchange(entries_, {});
-  }
-
- private:
-  os::Mutex mutex_;
-  std::vector<Entry> entries_ GUARDED_BY(mutex_);
-};
 
 class Orphans {
  public:
@@ -48,7 +26,7 @@ class Orphans {
     // Rewrites the record. Returns false if no object has a place for the program.
     std::function<bool(const std::string& program, const ProgramOwner&)> adopt;
   };
-  Orphans(const ObjectRegistry& objects, Effects& effects, OrphanEvents& events, Loops loops, Ns grace)
+  Orphans(const ObjectRegistry& objects, Effects& effects, EventInbox& events, Loops loops, Ns grace)
       : objects_(objects), effects_(effects), events_(events), loops_(std::move(loops)), grace_(grace) {}
 
   // Searches for orphans, in every turn while there is one and otherwise every 10 s, and carries out the next
@@ -73,7 +51,7 @@ class Orphans {
 
   const ObjectRegistry& objects_;
   Effects& effects_;
-  OrphanEvents& events_;
+  EventInbox& events_;
   const Loops loops_;
   const Ns grace_;
   std::map<std::string, Orphan> orphans_;  // Keyed by the program's name.

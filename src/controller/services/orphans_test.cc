@@ -23,7 +23,7 @@ constexpr Ns grace = 60 * workload::second_ns;
 struct LossStage : StoreStage {
   EffectsFake machine;
   std::optional<ServiceReconciler> reconciler;
-  OrphanEvents events;
+  EventInbox events;
   std::optional<Orphans> orphans;
   const ObjectKey key{objects::Kind::service, "default", "a"};
 

@@ -38,8 +38,8 @@ Result<objects::Budget, api::FieldErrors> read_budget(std::string_view json) {
     if (percent == 0 || percent > max_budget_percent)
       errors.add("spec.at", fmt::format("{}", percent), "{} is not a whole percentage from 1 to {}", percent,
                  max_budget_percent);
-  if (spec.then != "warn" && spec.then != "hold")
-    errors.add("spec.then", spec.then, "{} is neither warn nor hold", typed(spec.then));
+  if (spec.then != "warn" && spec.then != "hold" && spec.then != "refuse")
+    errors.add("spec.then", spec.then, "{} must be warn, hold or refuse", typed(spec.then));
   if (api::FieldErrors all = api::joined(std::move(wrong), errors.all()); !all.empty())
     return tl::unexpected(std::move(all));
   return std::move(budget);

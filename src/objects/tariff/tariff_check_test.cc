@@ -65,6 +65,7 @@ TEST(BudgetDocument, the_limit_is_either_gpu_hours_or_an_amount) {
     return read_budget(R"({"apiVersion":"carve.dev/v1","kind":"Budget","metadata":{"name":"b"},"spec":{)" +
                        spec + "}}");
   };
+  EXPECT_TRUE(read(R"("account":"research","gpuHours":"12.5","then":"refuse")"));
   const auto budget = read(R"("account":"research","gpuHours":"12.5","then":"hold")");
   ASSERT_TRUE(budget) << budget.error()[0].message;
   EXPECT_EQ(bill::text(limit_of(budget->spec)), "12.500000");
@@ -78,7 +79,7 @@ TEST(BudgetDocument, the_limit_is_either_gpu_hours_or_an_amount) {
        "spec.amount '1,5': must be a decimal number with at most 6 decimals, such as 0.30"},
       {R"("account":"a","amount":"1","window":"week")", "spec.window: 'week' is not supported; use month"},
       {R"("account":"a","amount":"1","at":[0])", "spec.at: 0 is not a whole percentage from 1 to 1000"},
-      {R"("account":"a","amount":"1","then":"kill")", "spec.then: 'kill' is neither warn nor hold"},
+      {R"("account":"a","amount":"1","then":"kill")", "spec.then: 'kill' must be warn, hold or refuse"},
   };
   for (const auto& [spec, message] : rows) {
     const auto refused = read(spec);

@@ -34,7 +34,7 @@ std::optional<CertificateFacts> facts_of(const std::string& certificate_pem);
 // Returns the SHA-256 of the public key of the first certificate, as "sha256//BASE64" (the form of libcurl's
 // CURLOPT_PINNEDPUBLICKEY; RFC 7469 2.4 defines the bytes). No value if the text contains no certificate.
 std::optional<std::string> key_pin(const std::string& certificate_pem);
-// Returns whether the text has the form of such a pin.
+// Returns whether the text has the form of a pin.
 bool is_key_pin(const std::string& text);
 
 // Returns whether the certificate is signed with the CA's key.

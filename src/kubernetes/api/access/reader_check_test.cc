@@ -68,7 +68,7 @@ TEST(ReaderCheck, the_permission_to_read_one_path_is_none_for_another) {
   EXPECT_EQ(s.read("good", "/v1/usage").body, "the account is not allowed to get /v1/usage\n");
 }
 
-// A token that is sent to a port which nobody verifies must be useless everywhere else.
+// A token that is sent to a port without a known certificate must be useless everywhere else.
 TEST(ReaderCheck, accepts_only_tokens_that_were_issued_for_the_requested_audience) {
   ReadingScenario s;
   s.server.token_users["bound"] = s.server.token_users["good"];

@@ -147,6 +147,7 @@ ApiServerFake::Answer ApiServerFake::act(const Request& request, const ApiPath& 
   if (path.resource == "tokenreviews" || path.resource == "subjectaccessreviews")
     return review(request, path);
   if (request.method == "POST" && path.subresource == "binding") return bind(request, path);
+  if (request.method == "POST" && path.subresource == "token") return issue_token(request, path);
   if (request.method == "POST" && path.name.empty()) return create(request, path);
   if (request.method == "GET") return path.name.empty() ? list(request, path) : get(request, path);
   if (request.method == "PUT" && !path.name.empty()) return replace(request, path);
@@ -330,6 +331,20 @@ ApiServerFake::Answer ApiServerFake::bind(const Request& request, const ApiPath&
       object["metadata"]["annotations"][name] = value;
   write(path.collection(), std::move(object));
   return {201, R"({"kind":"Status","apiVersion":"v1","status":"Success","code":201})"};
+}
+
+// Issues a token of a service account for one audience. It can be reviewed (token_users, token_audiences).
+ApiServerFake::Answer ApiServerFake::issue_token(const Request& request, const ApiPath& path) {
+  json object = json::parse(request.body, nullptr, false);
+  const json audiences =
+      object.is_object() ? object.value(json::json_pointer("/spec/audiences"), json()) : json();
+  if (!audiences.is_array() || audiences.size() != 1 || !audiences[0].is_string())
+    return problem(400, "BadRequest", "this server issues tokens for exactly one audience");
+  const std::string token = fmt::format("token-{}", next_token_++);
+  token_users[token] = {{"username", fmt::format("system:serviceaccount:{}:{}", path.name_space, path.name)}};
+  token_audiences[token] = audiences[0];
+  object["status"] = {{"token", token}};
+  return {201, object.dump()};
 }
 
 ApiServerFake::Answer ApiServerFake::review(const Request& request, const ApiPath& path) const {

@@ -134,6 +134,7 @@ class ApiServerFake {
   Answer remove(const Request&, const ApiPath&);
   Answer bind(const Request&, const ApiPath&);
   Answer review(const Request&, const ApiPath&) const;
+  Answer issue_token(const Request&, const ApiPath&);
   Answer store(const ApiPath&, Object changed);
   void begin_watch(const Request&, const ApiPath&, const std::shared_ptr<Exchange>&);
   void write(const std::string& collection, Object object);

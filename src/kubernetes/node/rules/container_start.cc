@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/invariant.h"
+#include "core/label.h"
 #include "kubernetes/format/pod_request.h"
 #include "kubernetes/format/pod_slices.h"
 
@@ -10,6 +11,8 @@ namespace carve::kubernetes::node {
 namespace {
 
 using Kind = StartDecision::Kind;
+
+constexpr size_t max_pod_labels = 16;
 
 template <class... A>
 StartDecision undecided(Kind kind, fmt::format_string<A...> form, A&&... values) {
@@ -35,6 +38,27 @@ PodContainer holder_of(const StartCandidate& candidate) {
           .container = candidate.container.container};
 }
 
+// Returns the labels of a pod by which its usage can be grouped. A label that differs between the pods of one
+// workload, and a label that Carve has already read, is left out.
+std::map<std::string, std::string> slice_labels(const std::map<std::string, std::string>& pod) {
+  constexpr std::string_view left_out[] = {kubernetes::account_label,
+                                           "carve.dev/sliced",
+                                           "pod-template-hash",
+                                           "controller-revision-hash",
+                                           "pod-template-generation",
+                                           "apps.kubernetes.io/pod-index",
+                                           "statefulset.kubernetes.io/pod-name",
+                                           "batch.kubernetes.io/controller-uid",
+                                           "batch.kubernetes.io/job-completion-index",
+                                           "controller-uid"};
+  std::map<std::string, std::string> out;
+  for (const auto& [key, value] : pod)
+    if (out.size() < max_pod_labels && key.size() <= max_label_bytes &&
+        std::ranges::find(left_out, key) == std::end(left_out))
+      out[key] = value;
+  return out;
+}
+
 api::SliceRequest request_for(const StartContext& context, const StartCandidate& candidate,
                               const kubernetes::PlacedSlice& placed) {
   api::SliceRequest out;
@@ -51,6 +75,7 @@ api::SliceRequest request_for(const StartContext& context, const StartCandidate&
   const auto account = candidate.pod->meta.labels.find(kubernetes::account_label);
   out.account =
       account == candidate.pod->meta.labels.end() ? candidate.container.name_space : account->second;
+  out.labels = slice_labels(candidate.pod->meta.labels);
   if (placed.spill.value_or(0) != 0) {
     out.oversubscribe = "managed";
     out.amounts.spill_bytes = *placed.spill;

@@ -61,6 +61,21 @@ TEST(ContainerStart, requests_the_slice_in_the_annotation) {
   EXPECT_EQ(*request.holder->pod, (PodContainer{"a", "web-0", "u1", "main"}));
 }
 
+TEST(ContainerStart, a_slice_has_the_labels_of_its_pod_but_not_those_of_one_replica) {
+  SeenPod seen = pod(slices_on("n1", "main", part(first_device, 1 << 30, 0)));
+  seen.meta.labels = {{"team", "x"},
+                      {"empty", ""},
+                      {"pod-template-hash", "5d8"},
+                      {"carve.dev/sliced", "true"},
+                      {std::string(max_label_bytes + 1, 'k'), "v"},
+                      {"carve.dev/kind", "service"}};
+  const std::map<std::string, std::string> expected = {
+      {"team", "x"}, {"empty", ""}, {"carve.dev/kind", "service"}};
+  EXPECT_EQ(decide(seen).request.labels, expected);
+  for (int i = 0; i < 40; ++i) seen.meta.labels[fmt::format("l{}", i)] = "v";
+  EXPECT_EQ(decide(seen).request.labels.size(), 16u);
+}
+
 TEST(ContainerStart, the_account_is_that_of_the_label_or_the_namespace) {
   SeenPod seen = pod(slices_on("n1", "main", part(first_device, 1 << 30, 0)));
   EXPECT_EQ(decide(seen).request.account, "a");
