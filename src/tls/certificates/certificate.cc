@@ -22,7 +22,7 @@ using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using Memory = std::unique_ptr<BIO, Freed<BIO_free>>;
 
 const std::string pin_prefix = "sha256//";
-constexpr size_t base64_digest_bytes = 44;  // Of a SHA-256.
+constexpr size_t base64_digest_bytes = 44;  // A SHA-256 in base64.
 
 auto refused(const char* what) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
