@@ -1,12 +1,13 @@
 """Tests a node of a real cluster whose pods get their slices with resource claims (DRA): kubelet, containerd,
 kube-scheduler, the agent with simulated devices, and carve-kubelet as the driver."""
 import json
+import os
 import signal
 import subprocess
 
 import pytest
 
-from node_cluster import BUILD, IMAGE, LOAD, ROOT, GiB, NodeCluster, missing, until
+from node_cluster import BUILD, IMAGE, LOAD, ROOT, GiB, KUBE_BUILD, NodeCluster, missing, until
 
 if missing():
     pytest.skip(missing(), allow_module_level=True)
@@ -188,10 +189,15 @@ def test_amounts_add_up_on_each_device(cluster):
 
 def test_the_17th_claim_goes_to_the_next_device(cluster):
     create(cluster, template("t", request("64Mi")), *(pod(f"p{i}", ["template:t"], image=NONE) for i in range(17)))
-    assert until(lambda: len(cluster.slices()) == 17, 120), (len(cluster.slices()), cluster.events("p0"))
-    used = [part["index"] for s in cluster.slices() for part in s["parts"]]
-    assert sorted((used.count(0), used.count(1))) == [1, 16]
-    assert {part["quota_bytes"] for s in cluster.slices() for part in s["parts"]} == {256 << 20}, "the least that a context needs"
+    def allocated():
+        claims = cluster.get("resourceclaims")["items"]
+        return [r for c in claims for r in c.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])]
+    assert until(lambda: len(allocated()) == 17), len(allocated())
+    used = [result["device"] for result in allocated()]
+    assert sorted((used.count("gpu-0"), used.count("gpu-1"))) == [1, 16]
+    assert {result["consumedCapacity"]["memory"] for result in allocated()} == {"256Mi"}, "the least that a context needs"
+    # kubelet may not read a claim in the first moment (NodeAuthorizer), and then retries only after a minute.
+    assert until(lambda: cluster.slices())
 
 
 def test_several_devices_and_parameters(cluster):
@@ -225,6 +231,27 @@ def test_a_limit_requests_whole_devices(cluster):
     assert memory_inside(cluster, "p") == usable >> 20 << 20
     [made] = cluster.get("resourceclaims")["items"]
     assert made["metadata"]["name"].startswith("p-")
+
+
+def views(cluster, *words):
+    """Returns what kubectl-carve prints, in words."""
+    path = f"{KUBE_BUILD}/bin:{os.environ['PATH']}"
+    done = subprocess.run([BUILD / "bin/kubectl-carve", *words, "--kubeconfig", cluster.config], env={**os.environ, "PATH": path},
+                          capture_output=True, text=True, timeout=60)
+    print(done.stdout + done.stderr)
+    return " ".join(done.stdout.split())
+
+
+def test_the_views_show_claims_and_explain_why_they_wait(cluster):
+    create(cluster, claim("web", request("12Gi", "30")), claim("big", request("20Gi", count=2)),
+           pod("web", ["web"], image=NONE), pod("big", ["big"], image=NONE))
+    assert prepared(cluster, "web")
+    assert "localhost dra memory-and-compute fixed-share" in views(cluster, "nodes")
+    assert "12 GiB/" in views(cluster, "devices") and "30%/100% 1 ok" in views(cluster, "devices")
+    assert "default web localhost 0 12 GiB 30% memory+compute claim web" in views(cluster, "slices").replace(" - ", " ")
+    why = views(cluster, "explain", "big")
+    assert "claim big waits: node localhost: device 0: 20 GiB needed" in why, why
+    assert "claim web has 12 GiB on device 0 of node localhost, 30% compute" in views(cluster, "explain", "web")
 
 
 def fault(cluster, *words):
