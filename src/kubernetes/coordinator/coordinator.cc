@@ -83,6 +83,7 @@ Coordinator::Coordinator(kubernetes::ApiClient& client, CoordinatorSettings sett
       version_(client),
       cluster_settings_(
           client, settings_.name_space, [this] { settings_changed(); }, settings_.seed + 3),
+      budgets_(client, settings_.name_space, settings_.seed + 4),
       lease_(client, settings_.lease_path, settings_.host, [this](bool is_held) { lease_changed(is_held); }) {
   settle();
 }
@@ -237,14 +238,12 @@ http::Response Coordinator::mutate(const http::Request& request) {
   const auto review = review_pod(request.body, pod_settings_now());
   if (!review) return plain(400, review.error());
   if (!review->request) return finish_review(*review);
-  const bool shares = cluster_settings_.now()->is_sharing;
   if (const NamespaceRules* rules = namespaces_.find(review->name_space))
-    return finish_review(in_namespace(*review, *rules, shares));
+    return finish_review(in_cluster(*review, *rules));
   auto waiting = std::make_shared<WaitingReview>();
-  namespaces_.read(review->name_space, [this, waiting, shares, review = *review](const NamespaceRules* rules,
-                                                                                 const std::string& problem) {
-    const PodReview end =
-        rules != nullptr ? in_namespace(review, *rules, shares) : without_namespace(review, problem);
+  namespaces_.read(review->name_space, [this, waiting, review = *review](const NamespaceRules* rules,
+                                                                         const std::string& problem) {
+    const PodReview end = rules != nullptr ? in_cluster(review, *rules) : without_namespace(review, problem);
     http::Response response = finish_review(end);
     if (waiting->later != nullptr) std::exchange(waiting->later, nullptr)->answer(std::move(response));
   });
@@ -252,6 +251,11 @@ http::Response Coordinator::mutate(const http::Request& request) {
             waiting->later = &later;
             return std::shared_ptr<void>(waiting.get(), [waiting](void*) { waiting->later = nullptr; });
           }}};
+}
+
+PodReview Coordinator::in_cluster(PodReview review, const NamespaceRules& rules) const {
+  return within_budget(in_namespace(std::move(review), rules, cluster_settings_.now()->is_sharing),
+                       budgets_.now(), settings_.utc_ns());
 }
 
 http::Response Coordinator::finish_review(const PodReview& review) {

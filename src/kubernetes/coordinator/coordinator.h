@@ -22,6 +22,7 @@
 #include "kubernetes/coordinator/namespace_reader.h"
 #include "kubernetes/coordinator/resize_writer.h"
 #include "kubernetes/coordinator/retry_writer.h"
+#include "kubernetes/coordinator/watched_budgets.h"
 #include "kubernetes/coordinator/watched_settings.h"
 #include "kubernetes/coordinator/watched_version.h"
 #include "kubernetes/coordinator/webhook/pod_review.h"
@@ -82,6 +83,7 @@ class Coordinator {
   std::string fence() const;
   dialects::PodSettings pod_settings_now();
   http::Response mutate(const http::Request&);
+  PodReview in_cluster(PodReview, const NamespaceRules&) const;
   http::Response finish_review(const PodReview&);
 
   kubernetes::ApiClient& client_;
@@ -97,6 +99,7 @@ class Coordinator {
   std::map<std::string, kubernetes::Nanoseconds> reported_;  // When each finding was last reported.
   std::optional<Strategy> strategy_;                         // The strategy with which the cache was built.
   WatchedSettings cluster_settings_;
+  WatchedBudgets budgets_;
   std::string listed_term_;  // Term of the Lease at the last list of pods; empty if unknown.
   kubernetes::WatchedLease lease_;
   std::unique_ptr<kubernetes::ApiCall> timer_;

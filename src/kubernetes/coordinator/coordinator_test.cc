@@ -338,5 +338,41 @@ TEST(Coordinator, rejects_other_paths_and_bodies) {
               HasSubstr("send the token"));
 }
 
+TEST(Coordinator, rejects_pods_of_accounts_without_budget_as_the_controller_publishes_them) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  const Json pod{
+      {"metadata", {{"name", "p"}, {"namespace", "a"}}},
+      {"spec",
+       {{"containers", Json::array({{{"name", "c"},
+                                     {"image", "i"},
+                                     {"resources", {{"limits", {{"carve.dev/memory", "4Gi"}}}}}}})}}}};
+  const Json review{
+      {"apiVersion", "admission.k8s.io/v1"},
+      {"kind", "AdmissionReview"},
+      {"request", {{"uid", "u"}, {"operation", "CREATE"}, {"namespace", "a"}, {"object", pod}}}};
+  const auto is_allowed = [&] {
+    return Json::parse(s.post(&Coordinator::webhook, "/mutate", review.dump()))["response"]["allowed"] ==
+           true;
+  };
+  const auto publish = [&](const std::string& annotation) {
+    s.server.put(config_maps, {{"metadata",
+                                {{"name", "carve-budgets"},
+                                 {"namespace", "carve-system"},
+                                 {"annotations", {{kubernetes::budgets_annotation, annotation}}}}}});
+    s.time.run_for(second_ns);
+  };
+  EXPECT_TRUE(is_allowed()) << "there is no ConfigMap";
+  publish(R"({"v":1,"until":"1970-02-01T00:00:00Z","accounts":{"a":"b1"}})");
+  EXPECT_FALSE(is_allowed());
+  publish(R"({"v":1,"until":"1970-02-01T00:00:00Z","accounts":{"other":"b1"}})");
+  EXPECT_TRUE(is_allowed());
+  publish(R"({"v":1,"until":"1970-02-01T00:00:00Z","accounts":{"a":"b1"}})");
+  EXPECT_FALSE(is_allowed());
+  publish("not JSON");
+  EXPECT_TRUE(is_allowed()) << "nothing is enforced that cannot be read";
+}
+
 }  // namespace
 }  // namespace carve::kubernetes::coordinator

@@ -1,5 +1,6 @@
 #include "kubernetes/coordinator/webhook/pod_review.h"
 
+#include "core/utc.h"
 #include "dialects/pod/admission.h"
 #include "dialects/pod/pod_json.h"
 #include "dialects/pod/reapplication.h"
@@ -72,6 +73,21 @@ PodReview in_namespace(PodReview review, const NamespaceRules& rules, bool share
     review.answer = accept(review.uid, review.sent, review.stored, review.warnings);
   }
   return review;
+}
+
+PodReview within_budget(PodReview review, const kubernetes::UsedBudgets& budgets, int64_t now_ns) {
+  if (!review.request) return review;
+  std::string account = account_of(review.stored);
+  if (account.empty()) account = review.name_space;
+  const auto used = budgets.accounts.find(account);
+  if (used == budgets.accounts.end()) return review;
+  const auto until = parse_utc("until", budgets.until);
+  if (!until || *until <= now_ns) return review;
+  return refused(
+      std::move(review), forbidden,
+      fmt::format("budget {} of account {} is used up: new pods with slices are rejected until {}, or until "
+                  "the budget is raised",
+                  used->second, account, budgets.until));
 }
 
 PodReview without_namespace(PodReview review, const std::string& problem) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "dialects/pod/pod_settings.h"
 #include "kubernetes/coordinator/webhook/namespace_rules.h"
+#include "kubernetes/format/used_budgets.h"
 #include "wire/api/json_value.h"
 
 namespace carve::kubernetes::coordinator {
@@ -30,6 +31,8 @@ Result<PodReview, std::string> review_pod(std::string_view json, const dialects:
 // Returns the review after the namespace's rules were applied, which may add the label of the account.
 // `shares` is the cluster's setting.
 PodReview in_namespace(PodReview, const NamespaceRules&, bool shares);
+// Returns the review after in_namespace(), rejected if the pod's account has used up its budget. `now_ns` is UTC.
+PodReview within_budget(PodReview, const kubernetes::UsedBudgets&, int64_t now_ns);
 // Returns the review of a pod whose namespace could not be read.
 PodReview without_namespace(PodReview, const std::string& problem);
 

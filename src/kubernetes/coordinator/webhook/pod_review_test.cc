@@ -90,6 +90,34 @@ TEST(PodReview, the_namespaces_rules_are_applied_last) {
   }
 }
 
+TEST(PodReview, a_pod_of_an_account_with_a_used_up_budget_is_rejected_until_the_month_ends) {
+  constexpr int64_t second = 1'000'000'000, november = 1'793'491'200 * second,
+                    december = 1'796'083'200 * second;
+  const kubernetes::UsedBudgets used{.until = "2026-12-01T00:00:00Z",
+                                     .accounts = {{"research", "research-2026"}, {"a", "b"}}};
+  const auto response = [&](const char* account, const NamespaceRules& rules, int64_t now_ns) {
+    Json pod = pod_with({{"carve.dev/memory", "4Gi"}});
+    if (*account != '\0') pod["metadata"]["labels"]["carve.dev/account"] = account;
+    const auto review = review_pod(review_of(pod).dump(), {});
+    EXPECT_TRUE(review && review->request);
+    const PodReview end = within_budget(in_namespace(*review, rules, true), used, now_ns);
+    const Json out = Json::parse(end.answer)["response"];
+    EXPECT_EQ(out["allowed"], end.is_allowed);
+    return out;
+  };
+  const Json refused = response("research", {.name = "a"}, november);
+  EXPECT_EQ(refused["allowed"], false);
+  EXPECT_EQ(refused["status"]["code"], 403);
+  EXPECT_EQ(refused["status"]["message"],
+            "budget research-2026 of account research is used up: new pods with slices are rejected until "
+            "2026-12-01T00:00:00Z, or until the budget is raised");
+  EXPECT_EQ(response("", {.name = "a", .account = "research"}, november)["allowed"], false)
+      << "the namespace's account";
+  EXPECT_EQ(response("", {.name = "a"}, november)["allowed"], false) << "the namespace is the account";
+  EXPECT_EQ(response("other", {.name = "a"}, november)["allowed"], true);
+  EXPECT_EQ(response("research", {.name = "a"}, december)["allowed"], true) << "the next month";
+}
+
 TEST(PodReview, a_pod_gets_the_account_of_its_namespace) {
   const NamespaceRules rules{.name = "a", .account = "research"};
   const auto reviewed = [&](const Json& pod, const NamespaceRules& in) {

@@ -13,7 +13,7 @@ namespace carve::kubernetes::coordinator {
 
 inline constexpr size_t max_review_bytes = 8 << 20;  // etcd limits an object to 1.5 MB; a review has two.
 
-inline constexpr unsigned unprocessable = 422, unavailable = 503;
+inline constexpr unsigned forbidden = 403, unprocessable = 422, unavailable = 503;
 
 struct Review {
   std::string uid;
