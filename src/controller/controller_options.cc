@@ -232,6 +232,9 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
     {.name = "--allow-unknown-gpu-requests",
      .help = "accept manifests with unsupported GPU requests; their programs see no device",
      .store = os::raise<&Options::allows_unknown_gpu_requests>},
+    {.name = "--custom-resources",
+     .help = "print the definitions of Kubernetes' custom resources for all kinds of objects",
+     .store = os::enter<Options::Mode::custom_resources>},
 });
 
 bool is_node_name(std::string_view name) {

@@ -32,7 +32,7 @@ struct Options {
   std::string log_level = "info";
 
   // `serve` runs the controller. The other modes print a text.
-  enum class Mode { serve, help, version, completion } mode = Mode::serve;
+  enum class Mode { serve, help, version, completion, custom_resources } mode = Mode::serve;
 };
 
 // The user's environment, as main() reads it.

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "client/client.h"
+#include "controller/kubernetes/custom_resources.h"
 #include "controller/nodes/slice_forecast.h"
 #include "controller/objects/stored_check.h"
 #include "os/capabilities.h"
@@ -105,7 +106,9 @@ int complain(const Failure& f) { return os::complain("carve-controller", f); }
 int print(Options::Mode mode) {
   return os::print_text(mode == Options::Mode::help         ? help_text()
                         : mode == Options::Mode::completion ? completion_script()
-                                                            : "carve-controller " CARVE_VERSION "\n");
+                        : mode == Options::Mode::custom_resources
+                            ? std::string(custom_resource_head) + custom_resource_definitions()
+                            : "carve-controller " CARVE_VERSION "\n");
 }
 
 Outcome<Locks> lock(const Options& o) {
