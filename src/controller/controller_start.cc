@@ -17,6 +17,7 @@
 #include "client/client.h"
 #include "controller/kubernetes/custom_resources.h"
 #include "controller/nodes/slice_forecast.h"
+#include "controller/objects/journaled_registry.h"
 #include "controller/objects/stored_check.h"
 #include "os/capabilities.h"
 #include "os/clock.h"

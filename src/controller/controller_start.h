@@ -16,6 +16,7 @@
 #include "controller/known_nodes.h"
 #include "controller/later_answer.h"
 #include "controller/log_streams.h"
+#include "controller/objects/journaled_registry.h"
 #include "controller/restart_totals.h"
 #include "controller/service_thread.h"
 #include "controller/store/controller_store.h"
@@ -51,7 +52,7 @@ class Records {
 
   ControllerStore store;
   std::vector<NodeRecord> nodes;
-  std::optional<ObjectRegistry> objects;
+  std::optional<JournaledRegistry> objects;
   std::optional<ObjectEvents> events;
   std::optional<TokenBook> tokens;
   std::optional<SessionBook> sessions;

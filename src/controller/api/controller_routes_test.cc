@@ -202,7 +202,7 @@ TEST(ControllerRoutes, an_account_has_a_quota_and_operators_have_a_reserve) {
 TEST(ControllerRoutes, a_large_document_is_parsed_later) {
   Prepared views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   std::vector<AuditLine> audited;
   std::string key;
