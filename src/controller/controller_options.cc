@@ -120,7 +120,7 @@ Outcome<NodeAddress> this_node(const Surroundings& s) {
 }
 
 Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
-  if (o.nodes.empty()) {
+  if (o.nodes.empty() && !o.kubernetes) {
     auto node = this_node(s);
     if (!node) return tl::unexpected(node.error());
     o.nodes.push_back(std::move(*node));
@@ -131,7 +131,7 @@ Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
   if (o.socket.empty()) o.socket = s.controller_socket;
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
-  for (std::string* file : {&o.tls_certificate, &o.tls_key, &o.console})
+  for (std::string* file : {&o.tls_certificate, &o.tls_key, &o.console, &o.kubeconfig})
     if (!file->empty() && *file != "none") *file = os::absolute(*file, s.working_directory);
   for (NodeAddress& node : o.nodes) node.socket = os::absolute(node.socket, s.working_directory);
   return {};
@@ -146,6 +146,11 @@ Outcome<void> check_length(const std::string& option, const std::string& path) {
 
 // Checks the rules between options, and those for paths, which are absolute by now.
 Outcome<void> consistent(const Options& o) {
+  if (o.kubernetes && !o.nodes.empty())
+    return failure(FailureKind::invalid_argument,
+                   "--node cannot be used with --kubernetes; the cluster's own nodes run the pods");
+  if (!o.kubeconfig.empty() && !o.kubernetes)
+    return failure(FailureKind::invalid_argument, "--kubeconfig requires --kubernetes; add it");
   if (o.tls_certificate.empty() != o.tls_key.empty())
     return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",
                    o.tls_key.empty() ? "--tls-cert" : "--tls-key",
@@ -232,6 +237,15 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
     {.name = "--allow-unknown-gpu-requests",
      .help = "accept manifests with unsupported GPU requests; their programs see no device",
      .store = os::raise<&Options::allows_unknown_gpu_requests>},
+    {.name = "--kubernetes",
+     .help = "keep the objects in a Kubernetes cluster as custom resources, and run services and\n"
+             "applications there as pods; the controller then has no nodes of its own",
+     .store = os::raise<&Options::kubernetes>},
+    {.name = "--kubeconfig",
+     .value = "FILE",
+     .help = "with --kubernetes: kubeconfig file with a token or client certificate\n"
+             "[the pod's service account]",
+     .store = os::keep<&Options::kubeconfig>},
     {.name = "--custom-resources",
      .help = "print the definitions of Kubernetes' custom resources for all kinds of objects",
      .store = os::enter<Options::Mode::custom_resources>},

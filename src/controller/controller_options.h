@@ -29,6 +29,8 @@ struct Options {
   int64_t orphan_grace_s = 60;     // How long a program without a record keeps running.
   uint32_t account_quota_percent = 25;  // Percentage of the objects of each kind.
   bool allows_unknown_gpu_requests = false;
+  bool kubernetes = false;  // Objects are custom resources of a cluster.
+  std::string kubeconfig;   // Empty for the pod's service account.
   std::string log_level = "info";
 
   // `serve` runs the controller. The other modes print a text.
