@@ -1,45 +1,50 @@
-// The thread that reads the usage records of a Kubernetes cluster's nodes (controller/cluster/cluster_usage.h)
-// and publishes used-up budgets (controller/cluster/budget_publisher.h). It has its own loop, because parsing thousands of responses would delay the API.
+// The thread of a controller whose objects are custom resources (carve-controller --kubernetes): the client of the
+// API server, the Lease, and the reconciler run in a loop of their own, so that a slow API server delays no
+// response of the API.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <set>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "controller/billing_thread.h"
-#include "controller/cluster/cluster_usage.h"
-#include "controller/objects/event_inbox.h"
+#include "controller/kubernetes/api_caller.h"
+#include "controller/kubernetes/cluster_reconciler.h"
+#include "controller/kubernetes/cluster_registry.h"
 #include "kubernetes/api/client/connection.h"
+#include "kubernetes/api/lease_holder.h"
 #include "os/loop.h"
-#include "os/mutex.h"
 
 namespace carve::controller {
 
 class ClusterThread {
  public:
-  struct Settings {
-    kubernetes::Connection connection;
-    UsageAccount account;
-    kubernetes::Nanoseconds interval_ns = 60 * kubernetes::second_ns;
-    std::set<std::string> local_nodes;  // Nodes of the command line.
-  };
-  ClusterThread(Settings, BillingThread&, const ObjectRegistry&, EventInbox&);
-  ~ClusterThread();  // Drops the reads in progress.
+  // Starts the thread, and waits until all objects have been read. Fails as unavailable after max_start_ns.
+  static Outcome<std::unique_ptr<ClusterThread>> begin(kubernetes::Connection);
+  ~ClusterThread();  // Gives up the Lease; pods keep running.
   ClusterThread(const ClusterThread&) = delete;
   ClusterThread& operator=(const ClusterThread&) = delete;
 
-  // Returns the figures of the last second.
-  ClusterUsage::Figures figures() const EXCLUDES(mutex_);
+  static constexpr int64_t max_start_ns = 60 * kubernetes::second_ns;
+
+  ClusterRegistry& objects() { return objects_; }
+  ApiCaller& api() { return caller_; }
+  // Returns the revisions of the object with this uid, oldest first.
+  std::vector<ClusterRevision> revisions(const std::string& uid) const { return reconciler_->revisions(uid); }
 
  private:
-  void run(const Settings&, BillingThread&, const ObjectRegistry&, EventInbox&) EXCLUDES(mutex_);
+  explicit ClusterThread(kubernetes::Connection);
+  void start(const kubernetes::Connection&);  // In the thread.
+  Outcome<void> wait_for_objects();
+  void end();
 
   os::Loop loop_;
-  mutable os::Mutex mutex_;
-  ClusterUsage::Figures figures_ GUARDED_BY(mutex_);
-  std::thread thread_;  // Declared last because it uses the other members.
+  const std::unique_ptr<kubernetes::ApiClient> client_;
+  LoopApiCaller caller_;
+  ClusterRegistry objects_;
+  std::unique_ptr<kubernetes::LeaseHolder> lease_;
+  std::unique_ptr<ClusterReconciler> reconciler_;
+  std::thread thread_;
 };
 
 }  // namespace carve::controller

@@ -142,7 +142,7 @@ Outcome<NodeAddress> this_node(const Surroundings& s) {
 }
 
 Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
-  if (o.nodes.empty() && o.kubernetes_nodes.empty()) {
+  if (o.nodes.empty() && o.kubernetes_nodes.empty() && !o.kubernetes) {
     auto node = this_node(s);
     if (!node) return tl::unexpected(node.error());
     o.nodes.push_back(std::move(*node));
@@ -153,7 +153,7 @@ Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
   if (o.socket.empty()) o.socket = s.controller_socket;
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
-  for (std::string* file : {&o.tls_certificate, &o.tls_key, &o.console, &o.kubernetes_nodes})
+  for (std::string* file : {&o.tls_certificate, &o.tls_key, &o.console, &o.kubernetes_nodes, &o.kubeconfig})
     if (!file->empty() && *file != "none" && *file != pod_account)
       *file = os::absolute(*file, s.working_directory);
   for (NodeAddress& node : o.nodes) node.socket = os::absolute(node.socket, s.working_directory);
@@ -169,6 +169,11 @@ Outcome<void> check_length(const std::string& option, const std::string& path) {
 
 // Checks the rules between options, and those for paths, which are absolute by now.
 Outcome<void> consistent(const Options& o) {
+  if (o.kubernetes && !o.nodes.empty())
+    return failure(FailureKind::invalid_argument,
+                   "--node cannot be used with --kubernetes; the cluster's own nodes run the pods");
+  if (!o.kubeconfig.empty() && !o.kubernetes)
+    return failure(FailureKind::invalid_argument, "--kubeconfig requires --kubernetes; add it");
   if (o.tls_certificate.empty() != o.tls_key.empty())
     return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",
                    o.tls_key.empty() ? "--tls-cert" : "--tls-key",
@@ -269,6 +274,18 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
     {.name = "--allow-unknown-gpu-requests",
      .help = "accept manifests with unsupported GPU requests; their programs see no device",
      .store = os::raise<&Options::allows_unknown_gpu_requests>},
+    {.name = "--kubernetes",
+     .help = "keep the objects in a Kubernetes cluster as custom resources, and run services and\n"
+             "applications there as pods; the controller then has no nodes of its own",
+     .store = os::raise<&Options::kubernetes>},
+    {.name = "--kubeconfig",
+     .value = "FILE",
+     .help = "with --kubernetes: kubeconfig file with a token or client certificate\n"
+             "[the pod's service account]",
+     .store = os::keep<&Options::kubeconfig>},
+    {.name = "--custom-resources",
+     .help = "print the definitions of Kubernetes' custom resources for all kinds of objects",
+     .store = os::enter<Options::Mode::custom_resources>},
 });
 
 bool is_node_name(std::string_view name) {

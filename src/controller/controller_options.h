@@ -36,10 +36,12 @@ struct Options {
   int64_t orphan_grace_s = 60;     // How long a program without a record keeps running.
   uint32_t account_quota_percent = 25;  // Percentage of the objects of each kind.
   bool allows_unknown_gpu_requests = false;
+  bool kubernetes = false;  // Objects are custom resources of a cluster.
+  std::string kubeconfig;   // Empty for the pod's service account.
   std::string log_level = "info";
 
   // `serve` runs the controller. The other modes print a text.
-  enum class Mode { serve, help, version, completion } mode = Mode::serve;
+  enum class Mode { serve, help, version, completion, custom_resources } mode = Mode::serve;
 };
 
 // The value of --kubernetes-nodes inside the cluster.

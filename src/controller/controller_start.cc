@@ -15,7 +15,9 @@
 #include <utility>
 
 #include "client/client.h"
+#include "controller/kubernetes/custom_resources.h"
 #include "controller/nodes/slice_forecast.h"
+#include "controller/objects/journaled_registry.h"
 #include "controller/objects/stored_check.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
@@ -39,6 +41,8 @@ constexpr size_t max_connections_from_address = 128;
 constexpr size_t max_watch_queue_bytes = 512 << 10;
 constexpr int64_t event_write_interval_ns = os::second;
 constexpr rlim_t wanted_descriptors = 8192;
+// Longer than a change that conflicts several times with those of other programs (cluster_registry.cc).
+constexpr int64_t change_patience_ns = 60 * os::second;
 
 // Raises the limit of open descriptors for the connections and for the pidfds of 2,000 programs, as far as
 // the system allows.
@@ -105,7 +109,9 @@ int complain(const Failure& f) { return os::complain("carve-controller", f); }
 int print(Options::Mode mode) {
   return os::print_text(mode == Options::Mode::help         ? help_text()
                         : mode == Options::Mode::completion ? completion_script()
-                                                            : "carve-controller " CARVE_VERSION "\n");
+                        : mode == Options::Mode::custom_resources
+                            ? std::string(custom_resource_head) + custom_resource_definitions()
+                            : "carve-controller " CARVE_VERSION "\n");
 }
 
 Outcome<Locks> lock(const Options& o) {
@@ -142,7 +148,15 @@ Outcome<Launcher> begin_launcher(const Options& o) {
   return Launcher::begin(own_folder() + "/carve-supervise", o.state + programs_folder);
 }
 
-Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
+Outcome<std::unique_ptr<ClusterThread>> begin_cluster(const Options& o) {
+  if (!o.kubernetes) return nullptr;
+  auto connection = kubernetes::find_connection({.kubeconfig = o.kubeconfig});
+  if (!connection) return failure(FailureKind::unavailable, "--kubernetes: {}", connection.error().message);
+  os::log::info("objects are kept in the cluster at {}", connection->server);
+  return ClusterThread::begin(std::move(*connection));
+}
+
+Outcome<std::unique_ptr<Records>> Records::open(const Options& o, ClusterThread* cluster) {
   const std::string path = o.state + "/controller.db";
   const int64_t now_s = os::utc_ns() / os::second;
   std::string moved_aside, damage;
@@ -150,7 +164,7 @@ Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
     auto opened = ControllerStore::open(path, now_s);
     if (!opened) return tl::unexpected(opened.error());
     if (!opened->moved_aside.empty()) moved_aside = opened->moved_aside, damage = opened->damage;
-    std::unique_ptr<Records> out(new Records(std::move(opened->store)));
+    std::unique_ptr<Records> out(new Records(std::move(opened->store), cluster));
     auto sound = out->check();
     if (sound) sound = out->read();
     const bool is_damaged =
@@ -207,7 +221,12 @@ Outcome<void> Records::read() {
   if (!known_tokens) return tl::unexpected(known_tokens.error());
   const auto version = store.version();
   if (!version) return tl::unexpected(version.error());
-  objects.emplace(store, std::exchange(checked_, {}), *version);
+  if (cluster_ != nullptr) {
+    checked_.clear();
+    objects = &cluster_->objects();
+  } else {
+    objects = &stored_.emplace(store, std::exchange(checked_, {}), *version);
+  }
   tokens.emplace(store, std::move(*known_tokens));
   auto known_sessions = store.all<Session>();
   if (!known_sessions) return tl::unexpected(known_sessions.error());
@@ -250,6 +269,7 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
   auto jobs = JobRecords::read(records.store);
   if (!jobs) return tl::unexpected(jobs.error());
   std::unique_ptr<Services> out(new Services(records, std::move(launcher), o));
+  if (o.kubernetes) return out;  // The cluster runs the programs.
   out->thread.emplace(
       *records.objects, std::move(*workloads),
       [&](Effects& effects) {
@@ -317,8 +337,9 @@ KnownHosts known_hosts(const Options& o) {
 }  // namespace
 
 Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, Services& services,
-         HistoryThread& history, const Options& o, std::string endpoint, os::Fd unix_socket,
-         os::Fd tcp_socket, const std::optional<tls::Identity>& identity, std::optional<ConsoleFiles> console)
+         HistoryThread& history, ClusterThread* cluster, const Options& o, std::string endpoint,
+         os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>& identity,
+         std::optional<ConsoleFiles> console)
     : loop_(loop),
       nodes_(nodes),
       node_sync_(node_sync),
@@ -337,8 +358,10 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .started_ns = static_cast<uint64_t>(os::utc_ns()),
                .console = console_.has_value()},
       operators_{0, geteuid()},
+      cluster_(cluster),
       log_readers_(loop),
       document_readers_(loop),
+      changers_(loop, change_patience_ns),
       log_streams_(
           *records.objects, [this](const std::string& slice) { return machine_.directory_of(slice); },
           [this](const std::string& key, std::function<os::Workers::Act()> work, os::Workers::Act late) {
@@ -362,6 +385,12 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                    [this](const std::string& key, std::function<Answer()> work) {
                      return answer_later(log_readers_, key, std::move(work));
                    },
+               .change_objects = cluster == nullptr ? AnswerLater()
+                                                    : AnswerLater([this](const std::string& key,
+                                                                         std::function<Answer()> work) {
+                                                        return answer_later(changers_, key, std::move(work));
+                                                      }),
+               .runs_pods = cluster != nullptr,
                .read_documents =
                    [this](const std::string& key, std::function<Answer()> work) {
                      return answer_later(document_readers_, key, std::move(work));
@@ -414,11 +443,11 @@ Outcome<std::optional<kubernetes::Connection>> find_cluster(const Options& o) {
 void Api::read_cluster(const kubernetes::Connection& connection, const Options& o) {
   std::set<std::string> local;
   for (const NodeAddress& node : o.nodes) local.insert(node.name);
-  cluster_.emplace(ClusterThread::Settings{.connection = connection,
-                                           .account = o.usage_account,
-                                           .interval_ns = o.usage_interval_s * os::second,
-                                           .local_nodes = std::move(local)},
-                   billing_, objects_, late_events_);
+  usage_.emplace(UsageThread::Settings{.connection = connection,
+                                       .account = o.usage_account,
+                                       .interval_ns = o.usage_interval_s * os::second,
+                                       .local_nodes = std::move(local)},
+                 billing_, objects_, late_events_);
 }
 
 // The registry reports changes from any thread, possibly after this object was destroyed. All changes before
@@ -448,10 +477,10 @@ Api::~Api() { write_events(); }
 
 Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,
                                         Records& records, Services& services, HistoryThread& history,
-                                        const Options& o) {
+                                        ClusterThread* cluster, const Options& o) {
   raise_descriptor_limit();
-  const auto cluster = find_cluster(o);
-  if (!cluster) return tl::unexpected(cluster.error());
+  const auto usage_cluster = find_cluster(o);
+  if (!usage_cluster) return tl::unexpected(usage_cluster.error());
   os::Fd tcp;
   std::optional<tls::Identity> identity;
   if (!o.tls_certificate.empty()) {
@@ -485,9 +514,9 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
   if (!opened) return tl::unexpected(opened.error());
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
-  std::unique_ptr<Api> out(new Api(loop, nodes, node_sync, records, services, history, o, endpoint,
+  std::unique_ptr<Api> out(new Api(loop, nodes, node_sync, records, services, history, cluster, o, endpoint,
                                    std::move(*opened), std::move(tcp), identity, std::move(console)));
-  if (*cluster) out->read_cluster(**cluster, o);
+  if (*usage_cluster) out->read_cluster(**usage_cluster, o);
   return out;
 }
 

@@ -20,6 +20,7 @@
 #include "controller/restart_totals.h"
 #include "controller/service_thread.h"
 #include "controller/store/controller_store.h"
+#include "controller/usage_thread.h"
 #include "os/fd.h"
 #include "os/kept_socket.h"
 #include "tls/tls.h"
@@ -44,25 +45,31 @@ Outcome<Locks> lock(const Options&);
 // Forks the launcher. Must be called before the process has threads.
 Outcome<Launcher> begin_launcher(const Options&);
 
-// The contents of controller.db, and the objects in memory that are stored in it.
+// Connects to the cluster and reads its objects. Returns null without --kubernetes.
+Outcome<std::unique_ptr<ClusterThread>> begin_cluster(const Options&);
+
+// The contents of controller.db, and the objects in memory that are stored in it or in a cluster.
 class Records {
  public:
-  // Opens controller.db and reads it. A damaged file is moved aside, with an error in the log.
-  static Outcome<std::unique_ptr<Records>> open(const Options&);
+  // Opens controller.db and reads it. A damaged file is moved aside, with an error in the log. The objects are
+  // those of the cluster unless it is null.
+  static Outcome<std::unique_ptr<Records>> open(const Options&, ClusterThread*);
 
   ControllerStore store;
   std::vector<NodeRecord> nodes;
-  std::optional<ObjectRegistry> objects;
+  ObjectRegistry* objects = nullptr;
   std::optional<ObjectEvents> events;
   std::optional<TokenBook> tokens;
   std::optional<SessionBook> sessions;
 
  private:
-  explicit Records(ControllerStore opened) : store(std::move(opened)) {}
+  Records(ControllerStore opened, ClusterThread* cluster) : store(std::move(opened)), cluster_(cluster) {}
   Outcome<void> read();
   Outcome<void> check();
 
-  std::vector<Object> checked_;  // Set from check() until read().
+  ClusterThread* const cluster_;
+  std::optional<JournaledRegistry> stored_;  // Empty if the objects are a cluster's.
+  std::vector<Object> checked_;              // Set from check() until read().
 };
 
 // Returns the NodeSync for the nodes' objects. Adds an object for each node that has none.
@@ -88,14 +95,16 @@ class Api : Views, NodeActions {
  public:
   ~Api() override;
   static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&,
-                                            HistoryThread&, const Options&);
+                                            HistoryThread&, ClusterThread*, const Options&);
 
   api::ControllerVersion version() const override { return version_; }
   std::vector<NodeObservationPointer> nodes() const override { return nodes_.seen(); }
   LogReader logs(const Object&, const LogQuery&) const override;
   http::EventStream follow_logs(const Object&, const LogQuery&) override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
-  std::string start_problem(uint32_t uid) const override { return machine_.start_problem(uid); }
+  std::string start_problem(uint32_t uid) const override {
+    return cluster_ != nullptr ? "" : machine_.start_problem(uid);
+  }
   std::string container_problem() const override;
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
@@ -114,7 +123,7 @@ class Api : Views, NodeActions {
   Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
   Outcome<AgentAnswer> ask_agent(const std::string& node, const AgentCall&) override;
 
-  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, HistoryThread&, const Options&,
+  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, HistoryThread&, ClusterThread*, const Options&,
       std::string endpoint, os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&,
       std::optional<ConsoleFiles>);
   void read_cluster(const kubernetes::Connection&, const Options&);
@@ -137,10 +146,11 @@ class Api : Views, NodeActions {
   const std::optional<ConsoleFiles> console_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
-  os::Workers log_readers_, document_readers_;
+  ClusterThread* const cluster_;  // Null if the objects are not a cluster's.
+  os::Workers log_readers_, document_readers_, changers_;
   LogStreams log_streams_;
   BillingThread billing_;
-  std::optional<ClusterThread> cluster_;  // No value without --kubernetes-nodes.
+  std::optional<UsageThread> usage_;  // No value without --kubernetes-nodes.
   HistoryThread& history_;
   ControllerRoutes routes_;
   CallerSlices caller_slices_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
 #include "client/agent_client.h"
 #include "controller/controller_metrics.h"
@@ -17,7 +18,39 @@
 
 namespace carve::controller {
 
+constexpr size_t max_pod_log_bytes = 1 << 20;  // The newest lines of each pod.
+
+namespace {
+
+// Returns a reader of the logs that the kubelets keep of the object's pods.
+LogReader pod_logs(ApiCaller& api, const Object& object, const LogQuery& query) {
+  std::vector<std::string> pods;
+  for (const ObjectProgram& program : programs_of(object))
+    if (selects(query, program)) pods.push_back(program.name);
+  std::string options = query.tail ? fmt::format("&tailLines={}", *query.tail) : "";
+  if (query.since_ns != 0) options += "&sinceTime=" + os::rfc3339(query.since_ns, os::Decimals::milliseconds);
+  if (query.previous) options += "&previous=true";
+  const std::string path = fmt::format("/api/v1/namespaces/{}/pods", object.key.namespace_);
+  return [&api, pods = std::move(pods), options, path]() -> Outcome<std::string> {
+    std::string out;
+    for (const std::string& pod : pods) {
+      const kubernetes::ApiAnswer answer =
+          api.call({.target = fmt::format("{}/{}/log?limitBytes={}{}", path, pod, max_pod_log_bytes, options),
+                    .accept = "*/*"});
+      if (answer.status != 200)
+        return failure(FailureKind::unavailable, "the log of pod {}: {}", pod, answer.problem);
+      const std::string prefix = pods.size() > 1 ? pod + " " : "";
+      std::istringstream lines(answer.body);
+      for (std::string line; std::getline(lines, line);) out += fmt::format("{}{}\n", prefix, line);
+    }
+    return out;
+  };
+}
+
+}  // namespace
+
 LogReader Api::logs(const Object& object, const LogQuery& query) const {
+  if (cluster_ != nullptr) return pod_logs(cluster_->api(), object, query);
   struct Log {
     std::string directory, prefix;
   };
@@ -45,10 +78,26 @@ LogReader Api::logs(const Object& object, const LogQuery& query) const {
 }
 
 http::EventStream Api::follow_logs(const Object& object, const LogQuery& query) {
+  if (cluster_ != nullptr)
+    return {.first = {{.id = "", .data = "logs of pods cannot be followed here; use kubectl logs --follow"},
+                      {.id = "", .data = "", .type = std::string(objects::log_end_event)}},
+            .subscribe = [](http::Stream& stream) {
+              stream.end();
+              return std::shared_ptr<void>();
+            }};
   return log_streams_.begin(object, query);
 }
 
 Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
+  if (cluster_ != nullptr) {
+    std::vector<Revision> of_cluster;
+    for (ClusterRevision& r : cluster_->revisions(uid))
+      of_cluster.push_back({.number = r.number,
+                            .created_ns = r.created_ns,
+                            .spec = std::move(r.object_spec),
+                            .form = std::move(r.form)});
+    return of_cluster;
+  }
   auto records = store_.revisions(uid);
   if (!records) return tl::unexpected(records.error());
   std::vector<Revision> out;
@@ -93,6 +142,7 @@ std::string Api::container_problem() const {
 }
 
 std::vector<std::string> Api::limit_warnings(const objects::ServiceSpec& spec) const {
+  if (cluster_ != nullptr) return {};
   return controller::limit_warnings(spec, machine_.limit_problems());
 }
 

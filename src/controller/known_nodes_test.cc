@@ -28,7 +28,7 @@ std::vector<NodeObservationPointer> polled(ControllerStore store, const std::vec
                                            const std::vector<NodeRecord>& earlier,
                                            bool (*done)(const NodeObservationPointer&)) {
   os::Loop loop;
-  ObjectRegistry objects(store, {}, *store.version());
+  JournaledRegistry objects(store, {}, *store.version());
   NodeSync node_sync(objects, {}, os::utc_ns());
   KnownNodes nodes(loop, store, addresses, earlier, node_sync);
   nodes.begin();

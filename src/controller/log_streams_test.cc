@@ -41,7 +41,7 @@ struct Followable {
     return std::string(mkdtemp(name));
   }();
   NoJournal journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   LogStreams streams{objects, [this](const std::string& slice) { return folder + "/" + slice; }};
   Lines lines;
   std::shared_ptr<void> subscription;

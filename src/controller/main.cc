@@ -23,8 +23,12 @@ int main(int argc, char** argv) {
   const auto locks = lock(*options);
   if (!locks) return complain(locks.error());
 
+  // Connect to the cluster, if it keeps the objects. Beyond this point they are known.
+  const auto cluster = begin_cluster(*options);
+  if (!cluster) return complain(cluster.error());
+
   // Open the database. Beyond this point every object of earlier runs is known.
-  auto records = Records::open(*options);
+  auto records = Records::open(*options, cluster->get());
   if (!records) return complain(records.error());
 
   // Register the nodes of the command line and poll their agents. Beyond this point the set of nodes is
@@ -42,7 +46,8 @@ int main(int argc, char** argv) {
   if (!services) return complain(services.error());
 
   // Open the sockets. Beyond this point the API accepts callers.
-  const auto api = Api::open(loop, nodes, node_sync, **records, **services, history, *options);
+  const auto api =
+      Api::open(loop, nodes, node_sync, **records, **services, history, cluster->get(), *options);
   if (!api) return complain(api.error());
 
   // Drop every privilege. Beyond this point only the launcher has any.

@@ -68,7 +68,7 @@ struct ServiceThreadTest : testing::Test {
   std::filesystem::path state;
   KeepingJournal journal;
   std::optional<ControllerStore> store;
-  std::optional<ObjectRegistry> objects;
+  std::optional<JournaledRegistry> objects;
   std::optional<MachineEffects> machine;
   JobPositions positions;
   EventInbox events;

@@ -129,6 +129,7 @@ struct ServiceStatus {
   uint32_t revision = 0;             // The current revision.
   std::string ended;                 // How its run-once programs ended: "exit status 0"; otherwise empty.
   std::string endpoint;              // "http://127.0.0.1:PORT"; empty without a port.
+  std::string selector;              // Labels of its pods on Kubernetes; empty on machines of its own.
   uint64_t memory_bytes = 0;         // Per replica and device; 0 if the devices differ.
   std::string memory_text;           // "20 GB (18.6 GiB)"
   std::string gpu;                   // Amounts of each replica: "4 GiB, 30 %"; empty if none.

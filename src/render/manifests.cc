@@ -27,12 +27,14 @@ class Rendering {
   Rendering(const objects::Metadata& metadata, const objects::ServiceSpec& spec)
       : metadata_(metadata), spec_(spec) {}
 
-  Result<Manifests, api::FieldErrors> run() {
-    std::string text = yaml::yaml_text(deployment());
-    if (spec_.port) text += "---\n" + yaml::yaml_text(address());
+  Result<ServiceObjects, api::FieldErrors> run() {
+    ServiceObjects out;
+    out.objects.push_back(deployment());
+    if (spec_.port) out.objects.push_back(address());
     warn_of_the_rest();
     if (!errors_.empty()) return tl::unexpected(errors_.all());
-    return Manifests{.text = std::move(text), .warnings = std::move(warnings_)};
+    out.warnings = std::move(warnings_);
+    return out;
   }
 
  private:
@@ -235,9 +237,19 @@ class Rendering {
 
 }  // namespace
 
+Result<ServiceObjects, api::FieldErrors> objects_of(const objects::Metadata& metadata,
+                                                    const objects::ServiceSpec& spec) {
+  return Rendering(metadata, spec).run();
+}
+
 Result<Manifests, api::FieldErrors> manifests_of(const objects::Metadata& metadata,
                                                  const objects::ServiceSpec& spec) {
-  return Rendering(metadata, spec).run();
+  auto objects = objects_of(metadata, spec);
+  if (!objects) return tl::unexpected(std::move(objects.error()));
+  Manifests out{.text = "", .warnings = std::move(objects->warnings)};
+  for (const Json& object : objects->objects)
+    out.text += (out.text.empty() ? "" : "---\n") + yaml::yaml_text(object);
+  return out;
 }
 
 }  // namespace carve::render

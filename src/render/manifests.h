@@ -19,6 +19,7 @@
 
 #include "objects/service_object.h"
 #include "wire/api/json.h"
+#include "wire/api/json_value.h"
 
 namespace carve::render {
 
@@ -27,7 +28,16 @@ struct Manifests {
   std::vector<std::string> warnings;
 };
 
-// Returns the manifests. Fails with every error. The service must be valid.
+// The same manifests as objects: those that `carve render` prints and those that the controller applies to a
+// cluster (controller/kubernetes/workload_objects.h).
+struct ServiceObjects {
+  std::vector<api::Json> objects;
+  std::vector<std::string> warnings;
+};
+
+// Returns the objects. Fails with every error. The service must be valid.
+Result<ServiceObjects, api::FieldErrors> objects_of(const objects::Metadata&, const objects::ServiceSpec&);
+// Returns the objects as manifests.
 Result<Manifests, api::FieldErrors> manifests_of(const objects::Metadata&, const objects::ServiceSpec&);
 
 }  // namespace carve::render

@@ -105,7 +105,7 @@ struct Row {
 
 Decision by_controller(const Row& row) {
   controller::NoJournal journal;
-  controller::ObjectRegistry objects(journal, {}, 0);
+  controller::JournaledRegistry objects(journal, {}, 0);
   unsigned number = 0;
   for (const TableNode& node : *row.nodes) {
     const api::AgentReport report = report_of(node, number++);

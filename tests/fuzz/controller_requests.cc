@@ -49,7 +49,7 @@ struct CountingJournal final : JournalFake {
 struct FuzzedController {
   FuzzedViews views;
   CountingJournal journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ControllerRoutes routes{{.views = views,
                            .audit = [](const AuditLine&) {},

@@ -25,7 +25,7 @@ constexpr std::string_view token = "carve_TOKENTOKENTOKENTOKENTOKENTOKENTOKENTOK
 struct FuzzedBrowser {
   ViewsFake views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{
       journal,
       {{.name = "laptop", .role = http::Role::user, .account = "research", .sha256 = sha256_hex(token)}}};

@@ -27,7 +27,7 @@ http::Caller by_token(http::Role role) { return http::Caller::token("research", 
 struct AgentRoutes : testing::Test {
   ViewsFake views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   std::vector<AuditLine> audited;
   ControllerRoutes routes{{.views = views,

@@ -135,7 +135,10 @@ struct ApiContext {
   // Limits the objects of each kind that one account, and one user, may have, in percent of all.
   uint32_t account_quota_percent = default_account_quota_percent;
   bool allows_unknown_gpu_requests = false;
-  AnswerLater read_logs = nullptr;       // Null to read on the loop.
+  AnswerLater read_logs = nullptr;  // Null to read on the loop.
+  // Carries out changes of objects in a thread, if storing them may take long; null to store them on the loop.
+  AnswerLater change_objects = nullptr;
+  bool runs_pods = false;                // Programs run in a cluster's pods, not as users of this machine.
   AnswerLater read_documents = nullptr;  // For more than max_inline_document_bytes; null parses on the loop.
   // Responds to a request after its documents were parsed. Set by ControllerRoutes.
   std::function<http::Response(const http::Request&, const http::Caller&, const ReadDocuments&)> answer_read =

@@ -67,8 +67,13 @@ size_t body_limit(std::string_view method, std::string_view path) {
 }
 
 ControllerRoutes::ControllerRoutes(ApiContext context)
-    : context_(std::move(context)), watches_(context_.objects, present_status(context_.views)) {
+    : context_(std::move(context)),
+      change_context_(context_),
+      watches_(context_.objects, present_status(context_.views)) {
   context_.watches = &watches_;
+  change_context_.events = nullptr;
+  change_context_.node_actions = nullptr;
+  change_context_.read_documents = nullptr;
   context_.answer_read = [this](const http::Request& request, const http::Caller& connection,
                                 const ReadDocuments& documents) {
     return answer(request, connection, &documents);
@@ -121,13 +126,43 @@ http::Response ControllerRoutes::answer(const http::Request& request, const http
     wrong_tokens_.failed(connection.origin(), context_.views.now_ns());
   if (std::holds_alternative<http::LaterContent>(response.content))
     return response;  // Logged when the request is handled again.
+  audit(request, sender ? sender->caller : connection, connection, response.status);
+  return response;
+}
+
+void ControllerRoutes::audit(const http::Request& request, const http::Caller& caller,
+                             const http::Caller& connection, unsigned status) {
   const std::string address = connection.address();
-  context_.audit({.caller = sender ? sender->caller.text() : connection.text(),
+  context_.audit({.caller = caller.text(),
                   .address = address.empty() ? "unix" : address,
                   .change = request.method.substr(0, max_shown_method_bytes) + " " +
                             request.path.substr(0, max_shown_path_bytes),
-                  .status = response.status});
-  return response;
+                  .status = status});
+}
+
+namespace {
+
+// Returns whether the request may change objects. Tokens, sessions and codes are not objects.
+bool changes_objects(const http::Request& request) {
+  constexpr std::string_view others[] = {"/v1/tokens", "/v1/session", "/v1/codes"};
+  return request.method != "GET" &&
+         std::ranges::none_of(others, [&](std::string_view path) { return request.path.starts_with(path); });
+}
+
+}  // namespace
+
+// The changes of one caller are carried out in the order of its requests.
+http::Response ControllerRoutes::change_later(const http::Request& request, const Sender& sender,
+                                              const http::Caller& connection) {
+  return context_.change_objects(sender.caller.text(),
+                                 [this, request, sender, connection]() -> std::function<http::Response()> {
+                                   auto response = std::make_shared<http::Response>(
+                                       answer_route(change_context_, request, sender, nullptr, nullptr));
+                                   return [this, request, sender, connection, response] {
+                                     audit(request, sender.caller, connection, response->status);
+                                     return std::move(*response);
+                                   };
+                                 });
 }
 
 http::Response ControllerRoutes::answer_identified(const http::Request& request, const Sender& sender,
@@ -139,24 +174,33 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
                   fmt::format("process {} runs in slice {}; call the controller from a process outside of "
                               "slices, or with a token",
                               caller.process()->pid, *slice));
+  if (context_.change_objects != nullptr && changes_objects(request))
+    return change_later(request, sender, connection);
+  return answer_route(context_, request, sender, &connection, documents);
+}
+
+http::Response ControllerRoutes::answer_route(ApiContext& context, const http::Request& request,
+                                              const Sender& sender, const http::Caller* connection,
+                                              const ReadDocuments* documents) {
+  const http::Caller& caller = sender.caller;
   bool has_path = false;
   for (const Route& route : routes()) {
     auto parts = parts_of(request.path, route.path);
     if (!parts) continue;
     has_path = true;
     if (request.method != route.method) continue;
-    const Call call{.context = context_,
+    const Call call{.context = context,
                     .request = request,
                     .caller = caller,
                     .kind = route.kind.value_or(parts->kind),
                     .names = std::move(parts->names),
                     .session = sender.session ? &*sender.session : nullptr,
-                    .connection = &connection,
+                    .connection = connection,
                     .documents = documents};
     const ChangesBy changes(caller.text());
-    http::Response response = context_.answers == nullptr
+    http::Response response = context.answers == nullptr
                                   ? route.answer(call)
-                                  : answer_once(request, caller, *context_.answers, context_.views.now_ns(),
+                                  : answer_once(request, caller, *context.answers, context.views.now_ns(),
                                                 [&] { return route.answer(call); });
     if (std::holds_alternative<http::LaterContent>(response.content)) return response;
     const std::string_view path = std::string_view(request.path).substr(0, max_shown_path_bytes);

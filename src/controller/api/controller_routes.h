@@ -41,8 +41,15 @@ class ControllerRoutes {
   http::Response answer(const http::Request&, const http::Caller& connection, const ReadDocuments*);
   http::Response answer_identified(const http::Request&, const Sender&, const http::Caller& connection,
                                    const ReadDocuments*);
+  // Calls the route's handler with this context.
+  http::Response answer_route(ApiContext&, const http::Request&, const Sender&,
+                              const http::Caller* connection, const ReadDocuments*);
+  http::Response change_later(const http::Request&, const Sender&, const http::Caller& connection);
+  void audit(const http::Request&, const http::Caller& caller, const http::Caller& connection,
+             unsigned status);
 
   ApiContext context_;
+  ApiContext change_context_;  // For changes in a thread: without the parts that only the loop may use.
   Watches watches_;
   WrongTokens wrong_tokens_;
 };

@@ -198,11 +198,49 @@ TEST(ControllerRoutes, an_account_has_a_quota_and_operators_have_a_reserve) {
   EXPECT_EQ(post(0, "more").status, 201u);
 }
 
+// With a store that may be slow, a change is carried out in a thread, and reads are not.
+TEST(ControllerRoutes, a_change_is_made_in_a_thread_if_the_store_may_be_slow) {
+  Prepared views;
+  JournalFake journal;
+  JournaledRegistry objects{journal, {}, 0};
+  TokenBook tokens{journal, {}};
+  std::vector<AuditLine> audited;
+  std::function<std::function<http::Response()>()> waiting;
+  ControllerRoutes routes{
+      {.views = views,
+       .audit = [&](const AuditLine& line) { audited.push_back(line); },
+       .objects = objects,
+       .tokens = tokens,
+       .change_objects =
+           [&](const std::string& of, std::function<std::function<http::Response()>()> work) {
+             EXPECT_EQ(of, "uid 1000");
+             waiting = std::move(work);
+             return http::Response{.content = http::LaterContent{}};
+           }}};
+  const auto ask = [&](const std::string& method, const std::string& target, const std::string& text = "") {
+    return routes.answer(request_of(method, target, text, {}), user(1000));
+  };
+  EXPECT_TRUE(std::holds_alternative<http::LaterContent>(ask("POST", "/v1/documents", service).content));
+  EXPECT_EQ(objects.count(objects::Kind::service), 0u);
+  EXPECT_TRUE(audited.empty());
+  ASSERT_TRUE(waiting);
+  const auto finish = waiting();
+  EXPECT_EQ(objects.count(objects::Kind::service), 1u);
+  EXPECT_TRUE(audited.empty()) << "the audit log is written on the loop";
+  EXPECT_EQ(finish().status, 201u);
+  ASSERT_EQ(audited.size(), 1u);
+  EXPECT_EQ(audited[0].change, "POST /v1/documents");
+  waiting = nullptr;
+  EXPECT_EQ(ask("GET", "/v1/services/a").status, 200u);
+  EXPECT_EQ(ask("POST", "/v1/tokens", "{}").status, 403u);
+  EXPECT_FALSE(waiting) << "tokens are not objects";
+}
+
 // A large document is parsed in a thread; then its route is called again.
 TEST(ControllerRoutes, a_large_document_is_parsed_later) {
   Prepared views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   std::vector<AuditLine> audited;
   std::string key;

@@ -26,7 +26,7 @@ struct EventJournalFake final : JournalFake, EventJournal {
 struct EventApi {
   EventViews views;
   EventJournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ObjectEvents events{objects, journal, {}};
   ControllerRoutes routes{{.views = views,

@@ -19,7 +19,7 @@ constexpr uint32_t job_operators[] = {0};
 struct JobRoutes : testing::Test {
   ViewsFake views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ControllerRoutes routes{{.views = views,
                            .audit = [](const AuditLine&) {},

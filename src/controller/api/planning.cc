@@ -72,6 +72,11 @@ Outcome<void> check_given_name(const Object& present, const Submission& wanted) 
 // and podman starts it with root's rights.
 Outcome<void> check_image(const Call& call, const objects::ServiceSpec& form) {
   const std::string& image = form.run.image;
+  if (call.context.runs_pods)
+    return image.empty() ? failure(FailureKind::invalid_argument,
+                                   "{}: is required, because Kubernetes runs only containers",
+                                   users_field(form, "spec.run.image"))
+                         : Outcome<void>();
   if (image.empty()) return {};
   if (!call.caller.may_operate())
     return failure(FailureKind::permission_denied,

@@ -28,7 +28,7 @@ struct TwoNodes final : ViewsFake {
 struct PoolRoutes : testing::Test {
   TwoNodes views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ControllerRoutes routes{{.views = views,
                            .audit = [](const AuditLine&) {},

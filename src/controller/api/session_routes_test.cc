@@ -72,7 +72,7 @@ struct SessionRoutes : testing::Test {
   ConsoleFolder folder;
   ConsoleViews views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   SessionBook sessions{journal, {}};
   ConsoleFiles files = *ConsoleFiles::open(folder.path);

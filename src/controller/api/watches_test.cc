@@ -31,7 +31,7 @@ struct StreamFake final : http::Stream {
 
 struct Watched {
   NoJournal journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   Watches watches{objects};
 
   void add(const std::string& name, std::map<std::string, std::string> labels = {},
@@ -106,7 +106,7 @@ TEST(Watches, continue_after_the_watchers_version) {
 // Watches that show a queue position, which the registry does not have, as the spec's number of replicas.
 struct PositionWatched {
   NoJournal journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   std::map<std::string, std::string> reasons;
   Watches watches{objects,
                   {.shown =

@@ -12,7 +12,7 @@ namespace {
 // Returns a node with two devices of 16 GiB.
 SliceForecast two_devices() {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   EXPECT_TRUE(
       objects.add({.key = {objects::Kind::node, "default", "n1"}, .status = two_devices_of_16_gib()}));
   return SliceForecast(objects);

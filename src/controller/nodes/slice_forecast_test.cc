@@ -31,7 +31,7 @@ objects::NodeStatus with_devices(unsigned count, const char* mode = "memory-and-
 
 TEST(SliceForecast, the_fullest_node_with_room_comes_first) {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   const auto add = [&](const std::string& name, uint64_t free, const char* placement,
                        const objects::NodeSpec& spec, NodePhase state = NodePhase::running) {
     objects::NodeStatus status = with_devices(1);
@@ -62,7 +62,7 @@ TEST(SliceForecast, the_fullest_node_with_room_comes_first) {
 TEST(SliceForecast, a_node_that_spreads_takes_its_emptiest_device) {
   for (const char* placement : {"binpack", "spread"}) {
     NoJournal journal;
-    ObjectRegistry objects(journal, {}, 0);
+    JournaledRegistry objects(journal, {}, 0);
     objects::NodeStatus status = with_devices(2);
     status.placement = placement;
     status.devices[0].free_bytes = 12 * gib;
@@ -75,7 +75,7 @@ TEST(SliceForecast, a_node_that_spreads_takes_its_emptiest_device) {
 
 TEST(SliceForecast, spill_needs_a_device_that_migrates) {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   objects::NodeStatus status = with_devices(1);
   const Amounts request{.memory_bytes = gib, .spill_bytes = gib};
   ASSERT_TRUE(objects.add(node_object("a", {}, status)));
@@ -87,7 +87,7 @@ TEST(SliceForecast, spill_needs_a_device_that_migrates) {
 
 TEST(SliceForecast, a_node_with_too_many_devices_is_not_used) {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   ASSERT_TRUE(objects.add(node_object("a", {}, with_devices(33))));
   EXPECT_EQ(SliceForecast(objects).place({}, {.memory_bytes = gib}).error().message,
             "node a: the node has no devices");
@@ -97,7 +97,7 @@ TEST(SliceForecast, a_node_with_too_many_devices_is_not_used) {
 
 TEST(SliceForecast, a_copy_places_slices_independently) {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   ASSERT_TRUE(objects.add(node_object("a", {}, with_devices(1))));
   SliceForecast first(objects);
   ASSERT_TRUE(first.place({}, {.memory_bytes = 20 * gib}));
@@ -109,7 +109,7 @@ TEST(SliceForecast, a_copy_places_slices_independently) {
 
 TEST(SliceForecast, a_request_that_fits_on_no_empty_node_is_rejected_permanently) {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   const auto checked = [&](uint64_t memory, uint64_t cpu_milli = 0) {
     const auto fits = check_ever_fits(objects, {}, {.memory_bytes = memory * gib}, {.cpu_milli = cpu_milli},
                                       fmt::format("{}GiB", memory));
@@ -134,7 +134,7 @@ TEST(SliceForecast, a_node_gets_requests_that_its_mode_provides) {
       both{.memory_bytes = gib, .share_bp = 2000, .isolation = Isolation::memory_and_compute};
   const auto asked = [](const char* mode, const Amounts& request) {
     NoJournal journal;
-    ObjectRegistry objects(journal, {}, 0);
+    JournaledRegistry objects(journal, {}, 0);
     EXPECT_TRUE(
         objects.add(node_object("n1", {}, {.state = NodePhase::running, .mode = {.effective = mode}})));
     const auto out = SliceForecast(objects).nodes_to_ask({}, request);
@@ -157,7 +157,7 @@ TEST(SliceForecast, a_node_gets_requests_that_its_mode_provides) {
 
 TEST(SliceForecast, a_node_with_a_taint_accepts_only_slices_that_tolerate_it) {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   const auto add = [&](const char* name, const char* taint) {
     objects::NodeStatus status{.state = NodePhase::running};
     if (*taint != '\0') status.taints = {taint};
@@ -175,7 +175,7 @@ TEST(SliceForecast, a_node_with_a_taint_accepts_only_slices_that_tolerate_it) {
 
 TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
   NoJournal journal;
-  ObjectRegistry objects(journal, {}, 0);
+  JournaledRegistry objects(journal, {}, 0);
   ASSERT_TRUE(
       objects.add({.key = pool_key("p"), .spec = objects::PoolSpec{.best_effort = BestEffortRule::refuse}}));
   ASSERT_TRUE(objects.add(node_object("a", {.pool = "p"}, {.state = NodePhase::running})));
@@ -187,7 +187,7 @@ TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
 
 struct OneForecast {
   NoJournal journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
 
   void add(const std::string& name, const objects::NodeStatus& status) {
     ASSERT_TRUE(objects.add(node_object(name, {}, status)));

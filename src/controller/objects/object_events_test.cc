@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "controller/objects/journaled_registry.h"
 #include "objects/service_object.h"
 #include "wire/api/json.h"
 
@@ -35,7 +36,7 @@ struct EventJournalFake final : Journal, EventJournal {
 // Objects and their events over several restarts of the controller.
 struct EventStage {
   EventJournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   std::optional<ObjectEvents> events{std::in_place, objects, journal, std::vector<KeptEvent>{}};
   const ObjectKey key{objects::Kind::service, "default", "a"};
 

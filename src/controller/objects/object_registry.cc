@@ -27,8 +27,8 @@ ChangesBy::ChangesBy(std::string caller) { caller_of_changes = std::move(caller)
 ChangesBy::~ChangesBy() { caller_of_changes.clear(); }
 const std::string& ChangesBy::caller() { return caller_of_changes; }
 
-ObjectRegistry::ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version)
-    : journal_(journal), version_(version), oldest_known_(version) {
+ObjectRegistry::ObjectRegistry(std::vector<Object> objects, uint64_t version)
+    : version_(version), oldest_known_(version) {
   for (Object& object : objects) {
     invariant(object.version <= version_, "an object has a version that was given");
     const ObjectKey key = object.key;
@@ -39,8 +39,7 @@ ObjectRegistry::ObjectRegistry(Journal& journal, std::vector<Object> objects, ui
 
 ObjectRegistry::Pointer ObjectRegistry::find(const ObjectKey& key) const {
   const MutexLock lock(mutex_);
-  const auto found = objects_.find(key);
-  return found == objects_.end() ? nullptr : found->second;
+  return present(key);
 }
 
 ObjectRegistry::Pointer ObjectRegistry::find_named(objects::Kind kind, const std::string& name) const {
@@ -108,8 +107,31 @@ size_t ObjectRegistry::count_of_owner(objects::Kind kind, const std::string& acc
                   of_uid == counts_of_uid_.end() ? 0 : of_uid->second);
 }
 
+ObjectRegistry::Pointer ObjectRegistry::present(const ObjectKey& key) const {
+  const auto found = objects_.find(key);
+  return found == objects_.end() ? nullptr : found->second;
+}
+
+void ObjectRegistry::put(Pointer object) {
+  Pointer& present = objects_[object->key];
+  const ChangeKind kind = present ? ChangeKind::modified : ChangeKind::added;
+  if (present) count_removed(*present);
+  count_added(*object);
+  present = object;
+  keep(kind, std::move(object));
+}
+
+void ObjectRegistry::drop(const ObjectKey& key) {
+  const auto found = objects_.find(key);
+  invariant(found != objects_.end(), "only a known object is removed");
+  count_removed(*found->second);
+  keep(ChangeKind::deleted, found->second);
+  objects_.erase(found);
+}
+
 void ObjectRegistry::keep(ChangeKind kind, Pointer object) {
-  ++version_;
+  // Objects of a cluster have versions that other programs' changes have increased as well.
+  version_ = std::max(version_ + 1, kind == ChangeKind::deleted ? 0 : object->version);
   changes_.push_back({kind, version_, std::move(object), ChangesBy::caller()});
   if (changes_.size() <= max_kept_changes) return;
   oldest_known_ = changes_.front().version;
@@ -131,129 +153,6 @@ Outcome<void> ObjectRegistry::check_limit(objects::Kind kind, size_t added) cons
   if (present + added <= max_objects(kind)) return {};
   return failure(FailureKind::resource_exhausted, "there are {} {}, and the limit is {}; delete one first",
                  present, objects::text_of(kind).plural, max_objects(kind));
-}
-
-Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {
-  Pointer added;
-  {
-    const MutexLock lock(mutex_);
-    if (objects_.contains(object.key))
-      return failure(FailureKind::already_exists,
-                     "{} already exists; change it with carve apply, or delete it first", text(object.key));
-    if (auto room = check_limit(object.key.kind, 1); !room) return tl::unexpected(room.error());
-    object.version = version_ + 1;
-    object.generation = 1;
-    if (auto written = journal_.write({&object, 1}); !written) return tl::unexpected(written.error());
-    added = std::make_shared<const Object>(std::move(object));
-    objects_[added->key] = added;
-    count_added(*added);
-    keep(ChangeKind::added, added);
-    invariant(added->version == version_);
-  }
-  notify();
-  return added;
-}
-
-Outcome<ObjectRegistry::Pointer> ObjectRegistry::update(const ObjectKey& key,
-                                                        const std::function<Outcome<void>(Object&)>& edit,
-                                                        std::optional<uint64_t> expected) {
-  Pointer changed;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = objects_.find(key);
-    if (found == objects_.end()) return failure(FailureKind::not_found, "there is no {}", text(key));
-    if (expected && *expected != found->second->version)
-      return failure(FailureKind::stale, "{} has version {}, not {}; read the object again", text(key),
-                     found->second->version, *expected);
-    Object next = *found->second;
-    if (auto edited = edit(next); !edited) return tl::unexpected(edited.error());
-    if (next == *found->second) return found->second;
-    invariant(next.key == key, "an object keeps its name");
-    next.generation = found->second->generation + (next.spec != found->second->spec ? 1 : 0);
-    next.version = version_ + 1;
-    if (auto written = journal_.write({&next, 1}); !written) return tl::unexpected(written.error());
-    changed = std::make_shared<const Object>(std::move(next));
-    count_removed(*found->second);
-    count_added(*changed);
-    found->second = changed;
-    keep(ChangeKind::modified, changed);
-  }
-  notify();
-  return changed;
-}
-
-Outcome<ObjectRegistry::Prepared> ObjectRegistry::prepared(const std::vector<ObjectEdit>& edits) const {
-  Prepared out;
-  std::map<objects::Kind, size_t> added;
-  for (const ObjectEdit& edit : edits) {
-    const ObjectKey& key = edit.added.key;
-    const auto found = objects_.find(key);
-    const bool is_new = found == objects_.end();
-    if (!out.kinds.emplace(key, is_new ? ChangeKind::added : ChangeKind::modified).second)
-      return failure(FailureKind::invalid_argument, "two documents describe {}; remove one of them",
-                     text(key));
-    Object next = is_new ? edit.added : *found->second;
-    next.generation = 1;
-    if (is_new) {
-      if (auto room = check_limit(key.kind, ++added[key.kind]); !room) return tl::unexpected(room.error());
-    } else {
-      edit.change(next);
-      const Object& present = *found->second;
-      next.generation = present.generation + (next.spec != present.spec ? 1 : 0);
-      if (next == present) {
-        out.objects.push_back(found->second);
-        continue;
-      }
-    }
-    next.version = version_ + out.written.size() + 1;
-    out.written.push_back(next);
-    out.objects.push_back(std::make_shared<const Object>(std::move(next)));
-  }
-  invariant(out.objects.size() == edits.size(), "each edit has its object");
-  return out;
-}
-
-Outcome<void> ObjectRegistry::check(const std::vector<ObjectEdit>& edits) const {
-  const MutexLock lock(mutex_);
-  if (auto ready = prepared(edits); !ready) return tl::unexpected(ready.error());
-  return {};
-}
-
-Outcome<std::vector<ObjectRegistry::Pointer>> ObjectRegistry::apply(const std::vector<ObjectEdit>& edits) {
-  std::vector<Pointer> out;
-  {
-    const MutexLock lock(mutex_);
-    auto ready = prepared(edits);
-    if (!ready) return tl::unexpected(ready.error());
-    out = std::move(ready->objects);
-    if (ready->written.empty()) return out;
-    if (auto kept = journal_.write(ready->written); !kept) return tl::unexpected(kept.error());
-    for (const Pointer& object : out) {
-      if (object->version <= version_) continue;  // Unchanged.
-      Pointer& present = objects_[object->key];
-      if (present) count_removed(*present);
-      count_added(*object);
-      present = object;
-      const ChangeKind kind = ready->kinds.at(object->key);
-      keep(kind, object);
-    }
-  }
-  notify();
-  return out;
-}
-
-Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {
-  {
-    const MutexLock lock(mutex_);
-    const auto found = objects_.find(key);
-    if (found == objects_.end()) return failure(FailureKind::not_found, "there is no {}", text(key));
-    if (auto removed = journal_.remove(key, version_ + 1); !removed) return removed;
-    keep(ChangeKind::deleted, found->second);
-    count_removed(*found->second);
-    objects_.erase(found);
-  }
-  notify();
-  return {};
 }
 
 Outcome<std::vector<ObjectChange>> ObjectRegistry::changes_behind(uint64_t version) const {

@@ -1,9 +1,9 @@
-// All objects of the controller, in memory. A change is written through `Journal` before it is visible, so an
-// acknowledged change survives a power failure. Each change gets the next resource version; the newest
-// `max_kept_changes` changes are kept for watches that resume.
+// All objects of the controller, in memory, and the interface for changing them. There are two registries: one
+// keeps the objects in controller.db (journaled_registry.h), the other in a cluster's API server
+// (controller/kubernetes/cluster_registry.h). A change is stored before it is visible. Each change gets the
+// next version; the newest `max_kept_changes` changes are kept for watches that resume.
 //
-// The registry is used by the API's thread and by the thread that carries out actions. It has its own lock,
-// and calls subscribers only after releasing it.
+// The registry is used by several threads. It has its own lock, and calls subscribers only after releasing it.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -56,14 +55,6 @@ class ChangesBy {
   static const std::string& caller();
 };
 
-// The destination of stored changes. Each call is one transaction.
-class Journal {
- public:
-  virtual ~Journal() = default;
-  virtual Outcome<void> write(std::span<const Object>) = 0;
-  virtual Outcome<void> remove(const ObjectKey&, uint64_t version) = 0;
-};
-
 // One of several changes that are made together.
 struct ObjectEdit {
   Object added;                         // Added if there is no object with its key.
@@ -74,8 +65,9 @@ class ObjectRegistry {
  public:
   using Pointer = std::shared_ptr<const Object>;
 
-  // `version` is the last resource version that was assigned.
-  ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version);
+  virtual ~ObjectRegistry() = default;
+  ObjectRegistry(const ObjectRegistry&) = delete;
+  ObjectRegistry& operator=(const ObjectRegistry&) = delete;
 
   // Returns the object, or null if there is none.
   Pointer find(const ObjectKey&) const EXCLUDES(mutex_);
@@ -90,42 +82,50 @@ class ObjectRegistry {
   // larger.
   size_t count_of_owner(objects::Kind, const std::string& account, uint32_t uid) const EXCLUDES(mutex_);
 
+  // The following functions return when the change is stored, which may take seconds with a cluster's API
+  // server. All of them may fail as unavailable.
+
   // Adds the object with generation 1. Fails with already_exists, or with resource_exhausted at the limit.
-  Outcome<Pointer> add(Object) EXCLUDES(mutex_);
+  virtual Outcome<Pointer> add(Object) = 0;
   // Calls `edit` with a copy of the object and stores the copy. If the spec changed, the generation is
   // incremented; if nothing changed, nothing is written. Fails with not_found, or with stale if `expected` is
-  // given and differs from the version.
-  Outcome<Pointer> update(const ObjectKey&, const std::function<Outcome<void>(Object&)>& edit,
-                          std::optional<uint64_t> expected = std::nullopt) EXCLUDES(mutex_);
-  Outcome<void> remove(const ObjectKey&) EXCLUDES(mutex_);
-  // Makes all changes in one transaction or none. Returns the objects in the order of the edits. Fails with
-  // invalid_argument if two edits name the same object, and with resource_exhausted at the limit.
-  Outcome<std::vector<Pointer>> apply(const std::vector<ObjectEdit>&) EXCLUDES(mutex_);
+  // given and differs from the version. `edit` may be called again if another program changed the object.
+  virtual Outcome<Pointer> update(const ObjectKey&, const std::function<Outcome<void>(Object&)>& edit,
+                                  std::optional<uint64_t> expected = std::nullopt) = 0;
+  virtual Outcome<void> remove(const ObjectKey&) = 0;
+  // Makes all changes. Returns the objects in the order of the edits. Fails with invalid_argument if two edits
+  // name the same object, and with resource_exhausted at the limit.
+  virtual Outcome<std::vector<Pointer>> apply(const std::vector<ObjectEdit>&) = 0;
   // Succeeds if apply() would make all changes. Changes nothing.
-  Outcome<void> check(const std::vector<ObjectEdit>&) const EXCLUDES(mutex_);
+  virtual Outcome<void> check(const std::vector<ObjectEdit>&) const = 0;
 
   // Returns the changes after the version. Fails with gone if they are no longer kept.
   Outcome<std::vector<ObjectChange>> changes_behind(uint64_t version) const EXCLUDES(mutex_);
   // Calls `notify` after each change, from the thread that made it.
   void subscribe(std::function<void()> notify) EXCLUDES(mutex_);
 
- private:
-  // The objects as they will be after several changes.
-  struct Prepared {
-    std::vector<Pointer> objects;  // In the order of the edits. An unchanged object is the current one.
-    std::vector<Object> written;
-    std::map<ObjectKey, ChangeKind> kinds;
-  };
+ protected:
+  // `version` is the last version that was assigned.
+  ObjectRegistry(std::vector<Object> objects, uint64_t version);
 
-  Outcome<Prepared> prepared(const std::vector<ObjectEdit>&) const REQUIRES(mutex_);
-  void keep(ChangeKind, Pointer) REQUIRES(mutex_);
+  // Returns the object, or null if there is none.
+  Pointer present(const ObjectKey&) const REQUIRES(mutex_);
+  uint64_t newest() const REQUIRES(mutex_) { return version_; }
+  // Makes the object visible as the next change, whose version is at least the object's.
+  void put(Pointer) REQUIRES(mutex_);
+  // Removes the object, which must exist, as the next change.
+  void drop(const ObjectKey&) REQUIRES(mutex_);
   Outcome<void> check_limit(objects::Kind, size_t added) const REQUIRES(mutex_);
+  // Calls the subscribers. Call it after put() and drop(), without the lock.
   void notify() EXCLUDES(mutex_);
+
+  mutable os::Mutex mutex_;
+
+ private:
+  void keep(ChangeKind, Pointer) REQUIRES(mutex_);
   void count_added(const Object&) REQUIRES(mutex_);
   void count_removed(const Object&) REQUIRES(mutex_);
 
-  Journal& journal_;
-  mutable os::Mutex mutex_;
   std::map<ObjectKey, Pointer> objects_ GUARDED_BY(mutex_);
   std::map<objects::Kind, size_t> counts_ GUARDED_BY(mutex_);  // Number of objects, by kind.
   std::map<std::pair<objects::Kind, std::string>, size_t> counts_of_account_ GUARDED_BY(mutex_);

@@ -207,7 +207,7 @@ class FaultSchedule {
   SimulatedMachine machine_{world_};
   objects::ServiceSpec document_;
   unsigned last_program_ = 1;
-  std::optional<ObjectRegistry> registry_;
+  std::optional<JournaledRegistry> registry_;
   std::optional<ServiceReconciler> reconciler_;
 };
 

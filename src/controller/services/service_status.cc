@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "controller/objects/gpu_text.h"
 #include "objects/rules/service_terms.h"
 #include "os/clock.h"
 
@@ -282,15 +283,6 @@ void add_scaling(objects::ServiceStatus& status, const objects::ServiceStatus& b
                 now);
 }
 
-// Returns a text such as "8 GiB, 30% and 4 GiB, 10% of 2 devices".
-std::string parts_text(const std::vector<objects::GpuPart>& parts) {
-  std::string out;
-  for (const objects::GpuPart& part : parts)
-    out += fmt::format("{}{}{}", out.empty() ? "" : " and ", objects::memory_text(part.memory),
-                       part.share.empty() ? "" : ", " + part.share);
-  return fmt::format("{} of {} device{}", out, parts.size(), parts.size() == 1 ? "" : "s");
-}
-
 // Returns the different quotas of a slice.
 std::string quotas_text(const ObservedSlice& slice) {
   std::vector<std::string> out;
@@ -299,14 +291,6 @@ std::string quotas_text(const ObservedSlice& slice) {
     if (std::ranges::find(out, quota) == out.end()) out.push_back(std::move(quota));
   }
   return fmt::format("{}", fmt::join(out, " and "));
-}
-
-std::string gpu_text(const Amounts& gpu, const std::string& memory_text) {
-  const std::string several = gpu.devices > 1 ? fmt::format(" on each of {} devices", gpu.devices) : "";
-  if (gpu.exclusive) return fmt::format("{} whole device{}", gpu.devices, gpu.devices == 1 ? "" : "s");
-  const std::string share =
-      gpu.share_bp ? fmt::format("{} of a device", text(Share{*gpu.share_bp}).c_str()) : "no compute limit";
-  return fmt::format("{}, {}{}", memory_text, share, several);
 }
 
 }  // namespace
@@ -344,9 +328,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
     out.replica_list.push_back(ended_status(replica, before));
   if (const auto terms = objects::terms_of(in.spec); terms && terms->gpu) {
     out.memory_bytes = terms->gpu->memory_bytes.value_or(0);
-    out.memory_text = objects::memory_text(in.spec.gpu->memory);
-    for (const objects::GpuPart& part : in.spec.gpu->parts)
-      out.memory_text += (out.memory_text.empty() ? "" : ", ") + objects::memory_text(part.memory);
+    out.memory_text = gpu_memory_text(*in.spec.gpu);
     if (terms->gpu->memory_units && !in.slices.empty()) {
       // The size of a memory unit was fixed when the slice was granted.
       out.memory_bytes = in.slices.begin()->second.memory_bytes;
@@ -355,8 +337,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
                                     text(Bytes{out.memory_bytes}));
     }
     out.share_bp = terms->gpu->share_bp.value_or(0);
-    out.gpu =
-        in.spec.gpu->parts.empty() ? gpu_text(*terms->gpu, out.memory_text) : parts_text(in.spec.gpu->parts);
+    out.gpu = gpu_text(*in.spec.gpu, *terms->gpu, out.memory_text);
   }
   // A serving service stays available while it scales or is updated.
   const auto was = std::ranges::find(before.conditions, "Available", &objects::Condition::type);

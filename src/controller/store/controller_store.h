@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "controller/objects/journaled_registry.h"
 #include "controller/objects/object_events.h"
-#include "controller/objects/object_registry.h"
 #include "controller/objects/session_book.h"
 #include "controller/objects/token_book.h"
 #include "controller/store/kept_answer.h"

@@ -181,6 +181,19 @@ Result<ListPage, std::string> read_list_page(std::string_view text, KeptKeys kep
   return std::move(walk.page);
 }
 
+void keep_documents(std::string_view json, ListPage& page) {
+  const nlohmann::json list = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  size_t next = 0;
+  if (!list.contains("items")) return;
+  for (const nlohmann::json& item : list["items"])
+    if (item.is_object() && next < page.items.size()) page.items[next++].document = item.dump();
+}
+
+void keep_document(std::string_view line, WatchEvent& event) {
+  const nlohmann::json whole = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (whole.contains("object")) event.object.document = whole["object"].dump();
+}
+
 Result<ObjectMeta, std::string> read_object(std::string_view json) {
   ObjectWalk walk;
   if (!walk.read(json)) return tl::unexpected("an object: " + walk.problem());

@@ -1,6 +1,6 @@
-// Responses of Kubernetes' API server to a client that requests only metadata: pages of a list, and the lines
-// of a watch. The forms are those of the API concepts ("Efficient detection of changes", meta.k8s.io/v1
-// PartialObjectMetadata). Only the fields below are read; the rest of a document is skipped.
+// Responses of Kubernetes' API server to a client that needs little more than metadata: pages of a list, and the
+// lines of a watch. The forms are those of the API concepts ("Efficient detection of changes", meta.k8s.io/v1
+// PartialObjectMetadata). Only the fields below are read; the rest of a document is skipped or kept as text.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,7 @@ struct ObjectMeta {
   bool is_deleting = false;    // It has a deletionTimestamp.
   uint64_t created = 0;        // creationTimestamp as YYYYMMDDhhmmss, or 0 if absent.
   std::string nominated_node;  // From a pod's status; empty if absent or if only metadata was requested.
+  std::string document;        // The whole object as JSON; empty unless the selection keeps documents.
 
   friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
 };
@@ -70,6 +71,9 @@ using KeptKeys = std::span<const std::string_view>;
 
 // Parses the body of a list. Fails with a message.
 Result<ListPage, std::string> read_list_page(std::string_view json, KeptKeys = {});
+// Set the objects' documents in the result of the same text, which must be valid.
+void keep_documents(std::string_view json, ListPage&);
+void keep_document(std::string_view line, WatchEvent&);
 Result<WatchEvent, std::string> read_watch_event(std::string_view line, KeptKeys = {});
 // Parses one object, as returned by GET.
 Result<ObjectMeta, std::string> read_object(std::string_view json);

@@ -33,6 +33,9 @@ inline constexpr const char* metadata_list =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 inline constexpr const char* metadata_object = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+// Server-side apply: the object's fields that the caller wants, as YAML or JSON.
+inline constexpr const char* apply_patch_type = "application/apply-patch+yaml";
+
 struct ApiRequest {
   std::string method = "GET";
   std::string target;  // Path and query: "/api/v1/pods?limit=500".

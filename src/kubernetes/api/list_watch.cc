@@ -68,6 +68,7 @@ void ListWatch::list_answered(std::string_view body, Nanoseconds now) {
     list_again();
     return wait(now, 0);
   }
+  if (selection_.keeps_documents) keep_documents(body, *page);
   for (ObjectMeta& item : page->items) collected_.insert_or_assign(item.uid, std::move(item));
   is_busy_ = false;
   wake_at_ = now;
@@ -84,7 +85,7 @@ void ListWatch::list_answered(std::string_view body, Nanoseconds now) {
 void ListWatch::watch_line(std::string_view line, Nanoseconds now) {
   if (!is_busy_ || next_ != Next::watch) return;  // A line after an error.
   wake_at_ = now + silence_ns;
-  const auto event = read_watch_event(line, selection_.keys);
+  auto event = read_watch_event(line, selection_.keys);
   if (!event) {
     problem_ = event.error();
     list_again();  // The line was unreadable, so the copy may be wrong.
@@ -95,6 +96,7 @@ void ListWatch::watch_line(std::string_view line, Nanoseconds now) {
   problem_.clear();
   has_line_ = true;
   version_ = event->object.resource_version;
+  if (selection_.keeps_documents) keep_document(line, *event);
   take(*event);
 }
 

@@ -31,7 +31,8 @@ struct Selection {
   std::string path;            // "/api/v1/pods"
   std::string label_selector;  // "carve.dev/sliced=true". Empty means all.
   std::string field_selector;
-  bool is_whole = false;  // Request whole objects with their status instead of only metadata.
+  bool is_whole = false;         // Request whole objects with their status instead of only metadata.
+  bool keeps_documents = false;  // Keep the text of each object; requires is_whole.
   std::vector<std::string_view> keys = {};  // Labels and annotations to read. Empty means all.
 };
 

@@ -45,7 +45,7 @@ struct Prepared : ViewsFake {
 struct Api {
   Prepared views;
   JournalFake journal;
-  ObjectRegistry objects{journal, {}, 0};
+  JournaledRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   std::vector<AuditLine> audited;
   ControllerRoutes routes{{.views = views,

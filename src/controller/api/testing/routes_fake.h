@@ -5,6 +5,7 @@
 #include <string>
 
 #include "controller/api/controller_routes.h"
+#include "controller/objects/journaled_registry.h"
 
 namespace carve::controller {
 

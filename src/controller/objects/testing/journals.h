@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "controller/objects/object_registry.h"
+#include "controller/objects/journaled_registry.h"
 
 namespace carve::controller {
 
@@ -25,7 +25,7 @@ struct KeepingJournal final : Journal {
     return {};
   }
   // Creates the registry of the next controller.
-  void restore(std::optional<ObjectRegistry>& registry) {
+  void restore(std::optional<JournaledRegistry>& registry) {
     std::vector<Object> objects;
     uint64_t version = 0;
     for (const auto& [key, object] : kept) {

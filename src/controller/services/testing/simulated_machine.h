@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/objects/object_registry.h"
+#include "controller/objects/journaled_registry.h"
 #include "controller/services/effects.h"
 #include "controller/services/testing/simulated_world.h"
 #include "controller/store/workload_journal.h"

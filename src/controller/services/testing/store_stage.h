@@ -14,7 +14,7 @@ struct StoreStage {
   std::filesystem::path folder;
   KeepingJournal journal;  // The registry's objects, which survive a restart.
   std::optional<ControllerStore> store;
-  std::optional<ObjectRegistry> objects;
+  std::optional<JournaledRegistry> objects;
 
   StoreStage() {
     char name[] = "/tmp/carve-stage-XXXXXX";

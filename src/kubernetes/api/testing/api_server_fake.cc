@@ -28,14 +28,26 @@ constexpr KindRow kinds[] = {{"pods", "Pod"},
                              {"leases", "Lease"},
                              {"events", "Event"},
                              {"resourceslices", "ResourceSlice"},
-                             {"resourceclaims", "ResourceClaim"}};
+                             {"resourceclaims", "ResourceClaim"},
+                             {"deployments", "Deployment"},
+                             {"services", "Service"},
+                             {"controllerrevisions", "ControllerRevision"}};
+
+// Custom resources have a status subresource, and a generation like Deployments.
+constexpr std::string_view custom_group = "/apis/carve.dev/";
 
 std::string kind_of(const std::string& resource) {
   const auto* const found = std::ranges::find(kinds, resource, &KindRow::resource);
   return found != std::end(kinds) ? found->kind : resource;
 }
 
-bool has_status_subresource(const std::string& resource) { return resource == "pods" || resource == "nodes"; }
+bool has_status_subresource(const std::string& collection) {
+  return collection.ends_with("/pods") || collection.ends_with("/nodes") ||
+         collection.ends_with("/deployments") || collection.starts_with(custom_group);
+}
+bool has_generation(const std::string& collection) {
+  return collection.ends_with("/deployments") || collection.starts_with(custom_group);
+}
 
 // Returns the text at `path` of the object. Empty if absent.
 std::string text_at(const json& object, std::initializer_list<const char*> path) {
@@ -254,7 +266,7 @@ ApiServerFake::Answer ApiServerFake::store(const ApiPath& path, json object) {
   };
   if (path.subresource == "status")
     keep("spec");
-  else if (has_status_subresource(path.resource))
+  else if (has_status_subresource(path.collection()))
     keep("status");
   for (const char* field : {"uid", "name", "namespace", "creationTimestamp", "resourceVersion"})
     if (before["metadata"].contains(field)) object["metadata"][field] = before["metadata"][field];
@@ -272,8 +284,10 @@ ApiServerFake::Answer ApiServerFake::replace(const Request& request, const ApiPa
 
 ApiServerFake::Answer ApiServerFake::patch(const Request& request, const ApiPath& path) {
   const json* before = find(path.collection(), path.name_space, path.name);
+  if (before == nullptr && request.content_type == apply_patch_type) return create(request, path);
   if (before == nullptr)
     return problem(404, "NotFound", fmt::format("{} \"{}\" not found", path.resource, path.name));
+  if (request.content_type == apply_patch_type) return apply(request, path);
   const bool is_strategic = request.content_type == strategic_merge_patch_type;
   if (request.content_type != merge_patch_type && !is_strategic)
     return problem(415, "UnsupportedMediaType", "the body of the request is not a merge patch");
@@ -282,6 +296,19 @@ ApiServerFake::Answer ApiServerFake::patch(const Request& request, const ApiPath
   json object = *before;
   if (is_strategic) merge_conditions(object, change);
   object.merge_patch(change);
+  return store(path, std::move(object));
+}
+
+// Server-side apply of one manager: members of the spec that it leaves out are removed. Other managers' fields are
+// not modelled; a fault injects their conflicts.
+ApiServerFake::Answer ApiServerFake::apply(const Request& request, const ApiPath& path) {
+  const json given = json::parse(request.body, nullptr, false);
+  if (!given.is_object()) return problem(400, "BadRequest", "the body is not an object");
+  json object = *find(path.collection(), path.name_space, path.name);
+  json metadata = object["metadata"];
+  metadata.merge_patch(given.value("metadata", json::object()));
+  for (const auto& [key, value] : given.items()) object[key] = value;
+  object["metadata"] = std::move(metadata);
   return store(path, std::move(object));
 }
 
@@ -388,7 +415,12 @@ void ApiServerFake::write(const std::string& collection, json object) {
   if (!meta.contains("uid")) {
     meta["uid"] = fmt::format("00000000-0000-4000-8000-{:012}", next_uid_++);
     meta["creationTimestamp"] = now_text;
+    if (has_generation(collection)) meta["generation"] = 1;
   }
+  if (has_generation(collection))
+    if (const json* old = find(collection, key_of(object).first, key_of(object).second))
+      meta["generation"] = (*old)["metadata"].value("generation", 1) +
+                           (old->value("spec", json()) == object.value("spec", json()) ? 0 : 1);
   meta["resourceVersion"] = std::to_string(++version_);
   const size_t slash = collection.rfind('/');
   if (!object.contains("kind")) object["kind"] = kind_of(collection.substr(slash + 1));

@@ -1,6 +1,6 @@
 // An API server for tests: objects of any kind with uids and versions, paged lists, watches with selectors
 // and bookmarks, writes that conflict as on a real server, bindings of pods, TokenReviews and
-// SubjectAccessReviews, and injected faults. It has no socket and no clock: SimulatedApiClient calls it under
+// SubjectAccessReviews, server-side apply of one manager, generations, and injected faults. It has no socket and no clock: SimulatedApiClient calls it under
 // virtual time, and ApiServerSocket (kubernetes/api/client/testing) serves it over HTTPS.
 //
 // It has no garbage collection, no admission and no defaults. The rules are those of the API concepts and of
@@ -131,6 +131,7 @@ class ApiServerFake {
   Answer create(const Request&, const ApiPath&);
   Answer replace(const Request&, const ApiPath&);
   Answer patch(const Request&, const ApiPath&);
+  Answer apply(const Request&, const ApiPath&);
   Answer remove(const Request&, const ApiPath&);
   Answer bind(const Request&, const ApiPath&);
   Answer review(const Request&, const ApiPath&) const;

@@ -1,4 +1,4 @@
-#include "controller/objects/object_registry.h"
+#include "controller/objects/journaled_registry.h"
 
 #include <gmock/gmock.h>
 
@@ -30,7 +30,7 @@ Object object(std::string name, std::string spec = "{}") {
 
 TEST(ObjectRegistry, assigns_each_change_the_next_version_and_each_new_spec_the_next_generation) {
   JournalFake journal;
-  ObjectRegistry registry(journal, {}, 5);
+  JournaledRegistry registry(journal, {}, 5);
   EXPECT_EQ((*registry.add(object("a")))->version, 6u);
   const ObjectKey key = object("a").key;
   const auto status = registry.update(key, [](Object& o) -> Outcome<void> {
@@ -49,7 +49,7 @@ TEST(ObjectRegistry, assigns_each_change_the_next_version_and_each_new_spec_the_
 
 TEST(ObjectRegistry, hides_a_change_that_was_not_written) {
   JournalFake journal;
-  ObjectRegistry registry(journal, {}, 0);
+  JournaledRegistry registry(journal, {}, 0);
   ASSERT_TRUE(registry.add(object("a")));
   journal.is_full = true;
   EXPECT_FALSE(registry.add(object("b")));
@@ -62,7 +62,7 @@ TEST(ObjectRegistry, hides_a_change_that_was_not_written) {
 
 TEST(ObjectRegistry, rejects_a_taken_name_an_old_version_and_too_many_objects) {
   JournalFake journal;
-  ObjectRegistry registry(journal, {}, 0);
+  JournaledRegistry registry(journal, {}, 0);
   ASSERT_TRUE(registry.add(object("a")));
   EXPECT_EQ(registry.add(object("a")).error().kind, FailureKind::already_exists);
   const auto edit = [](Object& o) -> Outcome<void> { return o.spec = spec_of("[]"), Outcome<void>(); };
@@ -74,7 +74,7 @@ TEST(ObjectRegistry, rejects_a_taken_name_an_old_version_and_too_many_objects) {
 
 TEST(ObjectRegistry, finds_a_name_in_any_namespace) {
   JournalFake journal;
-  ObjectRegistry registry(journal, {}, 0);
+  JournaledRegistry registry(journal, {}, 0);
   for (const auto& [space, name] : {std::pair{"a", "x"}, {"b", "x2"}, {"c", "y"}, {"c", "z"}}) {
     Object one = object(name);
     one.key.namespace_ = space;
@@ -89,7 +89,7 @@ TEST(ObjectRegistry, finds_a_name_in_any_namespace) {
 
 TEST(ObjectRegistry, resumes_a_watch_within_the_kept_changes_and_fails_before_them) {
   JournalFake journal;
-  ObjectRegistry registry(journal, {}, 100);
+  JournaledRegistry registry(journal, {}, 100);
   unsigned notified = 0;
   registry.subscribe([&] { ++notified; });
   ASSERT_TRUE(registry.add(object("a")));
