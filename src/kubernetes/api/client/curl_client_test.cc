@@ -101,7 +101,7 @@ struct Watched {
   }
 };
 
-// An impostor gets neither the token nor the request, whatever its certificate says.
+// An impostor gets neither the token nor the request, whatever its certificate is.
 TEST(CurlApiClient, sends_a_request_only_to_a_server_with_the_pinned_key) {
   OverLoopback over;
   const std::string server = fmt::format("https://127.0.0.1:{}", over.socket.port());
