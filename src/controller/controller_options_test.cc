@@ -176,6 +176,18 @@ TEST(ControllerOptions, limit_the_number_of_nodes_as_the_help_states) {
   EXPECT_THAT(help_text(), HasSubstr(fmt::format("at most {}", max_nodes)));
 }
 
+TEST(ControllerOptions, of_a_cluster_exclude_nodes) {
+  const auto o = parse({"--kubernetes", "--kubeconfig", "config"}, user);
+  ASSERT_TRUE(o);
+  EXPECT_TRUE(o->kubernetes);
+  EXPECT_EQ(o->nodes.size(), 0u);
+  EXPECT_EQ(o->kubeconfig, "/here/config");
+  EXPECT_THAT(parse({"--kubernetes", "--node", "a=/x"}, user).error().message,
+              HasSubstr("--node cannot be used with --kubernetes"));
+  EXPECT_THAT(parse({"--kubeconfig", "config"}, user).error().message,
+              HasSubstr("--kubeconfig requires --kubernetes"));
+}
+
 TEST(ControllerOptions, that_print_a_text_take_precedence) {
   EXPECT_EQ(parse({"--state", "s", "-h", "--nonsense"}, user)->mode, Options::Mode::help);
   EXPECT_EQ(parse({"--version", "--node", "x"}, user)->mode, Options::Mode::version);
