@@ -3,7 +3,7 @@
 // must know as events of the nodes: nodes that cannot be read, refused records, and lost ledgers.
 //
 // Everything runs in the thread of the API client's loop. It has neither a socket nor a clock of its own, so
-// the simulation runs it unchanged (docs/decisions/0036-usage-of-a-cluster.md).
+// the simulation runs it unchanged (docs/decisions/0035-usage-of-a-cluster.md).
 #pragma once
 
 #include <map>
