@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "controller/kubernetes/json_members.h"
 #include "core/utc.h"
 
 namespace carve::controller {
@@ -19,11 +20,6 @@ uint64_t version_of(const std::string& text) {
   uint64_t out = 0;
   std::from_chars(text.data(), text.data() + text.size(), out);
   return out;
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace

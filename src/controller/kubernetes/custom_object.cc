@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "controller/kubernetes/custom_resources.h"
+#include "controller/kubernetes/json_members.h"
 #include "controller/objects/kind_table.h"
 #include "core/utc.h"
 
@@ -29,12 +30,6 @@ std::string text_in(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-const Json& member(const Json& object, const char* key) {
-  static const Json none = Json::object();
-  const auto found = object.find(key);
-  return found != object.end() && found->is_object() ? *found : none;
-}
-
 std::map<std::string, std::string> texts_of(const Json& map) {
   std::map<std::string, std::string> out;
   for (const auto& [key, value] : map.items())
@@ -54,10 +49,10 @@ std::optional<Number> number_of(const std::string& text) {
 std::string document_text(objects::Kind kind, const Json& metadata, const Json& resource) {
   Json out{{"apiVersion", objects::api_version}, {"kind", objects::text_of(kind).kind}};
   out["metadata"] = {{"name", text_in(metadata, "name")},
-                     {"labels", texts_of(member(metadata, "labels"))},
-                     {"annotations", texts_of(member(metadata, "annotations"))}};
+                     {"labels", texts_of(object_at(metadata, "labels"))},
+                     {"annotations", texts_of(object_at(metadata, "annotations"))}};
   if (!is_cluster_scoped(kind)) out["metadata"]["namespace"] = text_in(metadata, "namespace");
-  out["spec"] = member(resource, "spec");
+  out["spec"] = object_at(resource, "spec");
   return out.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
@@ -111,7 +106,7 @@ Json metadata_json(const Object& object) {
 
 Result<CustomObject, std::string> read_custom_object(objects::Kind kind, const Json& resource) {
   if (!resource.is_object()) return tl::unexpected(std::string("a custom resource is not an object"));
-  const Json& metadata = member(resource, "metadata");
+  const Json& metadata = object_at(resource, "metadata");
   CustomObject out;
   Object& object = out.object;
   object.key = {.kind = kind, .name = text_in(metadata, "name")};
@@ -122,11 +117,11 @@ Result<CustomObject, std::string> read_custom_object(objects::Kind kind, const J
     return tl::unexpected(fmt::format("custom resource {} '{}' has no name, uid or numeric resourceVersion",
                                       objects::text_of(kind).singular, object.key.name.substr(0, 80)));
   object.version = *version;
-  object.labels = texts_of(member(metadata, "labels"));
-  object.annotations = texts_of(member(metadata, "annotations"));
-  object.account = text_in(member(metadata, "labels"), account_label);
+  object.labels = texts_of(object_at(metadata, "labels"));
+  object.annotations = texts_of(object_at(metadata, "annotations"));
+  object.account = text_in(object_at(metadata, "labels"), account_label);
   object.owner_uid =
-      number_of<uint32_t>(text_in(member(metadata, "annotations"), owner_uid_annotation)).value_or(0);
+      number_of<uint32_t>(text_in(object_at(metadata, "annotations"), owner_uid_annotation)).value_or(0);
   if (const auto generation = metadata.find("generation");
       generation != metadata.end() && generation->is_number_unsigned())
     object.generation = static_cast<uint32_t>(
@@ -136,7 +131,7 @@ Result<CustomObject, std::string> read_custom_object(objects::Kind kind, const J
   object.is_ending = metadata.contains("deletionTimestamp");
   const KindRow& row = row_of(kind);
   object.status =
-      row.read_status(member(resource, "status").dump(-1, ' ', false, Json::error_handler_t::replace));
+      row.read_status(object_at(resource, "status").dump(-1, ' ', false, Json::error_handler_t::replace));
   auto read = row.read_document(document_text(kind, metadata, resource), {});
   if (read)
     object.spec = row.read_spec(read->spec.json());

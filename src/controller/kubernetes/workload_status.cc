@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/kubernetes/json_members.h"
 #include "controller/kubernetes/workload_objects.h"
 #include "controller/objects/gpu_text.h"
 #include "controller/objects/service_form.h"
@@ -18,16 +19,6 @@ using objects::ReplicaState;
 using objects::WorkloadPhase;
 
 // The members of objects that come from outside: a value of another type counts as absent.
-const Json& member(const Json& object, const char* key) {
-  static const Json none;
-  if (!object.is_object()) return none;
-  const auto found = object.find(key);
-  return found == object.end() ? none : *found;
-}
-std::string text_at(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
-}
 uint32_t count_at(const Json& object, const char* key) {
   const Json& value = member(object, key);
   return value.is_number_unsigned()
