@@ -104,7 +104,10 @@ void UsageThread::run(const Settings& settings, BillingThread& billing, const Ob
   size_t left_out = 0;
   const BudgetPublisher budgets(client, settings.account.name_space,
                                 [&] { return used_now(objects, left_out); });
+  std::string problem;
   loop_.every(os::second, [&] {
+    if (const std::string now = usage.problem(); now != std::exchange(problem, now) && !now.empty())
+      os::log::warning("--kubernetes-nodes: the cluster cannot be followed: {}", now);
     const os::MutexLock lock(mutex_);
     figures_ = usage.figures();
   });

@@ -17,6 +17,10 @@ Outcome<std::vector<UsageRow>> ended_rows(UsageStore& store, const std::string& 
     if (!usage) return tl::unexpected(usage.error());
     // If the agent has not responded since the first copy, only the record's own start is known.
     usage->record.to = write.lost_at.boot_id.empty() ? usage->record.from : write.lost_at;
+    // The record may have changed between the begin of a read and its response.
+    if (const auto& periods = usage->record.periods;
+        !periods.empty() && usage->record.to->utc_ns < periods.back().to.utc_ns)
+      usage->record.to = periods.back().to;
     UsageRow changed =
         usage_row(node, write.lost_ledger, usage->record, [](const std::string&) { return false; });
     (*row)->end_ns = changed.end_ns;

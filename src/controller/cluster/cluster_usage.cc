@@ -56,6 +56,7 @@ ClusterUsage::ClusterUsage(kubernetes::ApiClient& client, UsageBooks& books, Set
            .keys = {kubernetes::account_label, kubernetes::slices_annotation}},
           {.replaced =
                [this](const kubernetes::ObjectsByUid& all) {
+                 pod_lists_ = pod_watch_.lists();
                  evidence_.replaced(all, effects_.now().utc_ns);
                  step();
                },
@@ -65,7 +66,9 @@ ClusterUsage::ClusterUsage(kubernetes::ApiClient& client, UsageBooks& books, Set
 
 // The watch has a monotonic time.
 int64_t ClusterUsage::heard_ns() const {
-  if (!pod_watch_.is_complete()) return 0;
+  // Until a list is complete again, pods may be missing.
+  if (!pod_watch_.is_complete() || !pod_watch_.problem().empty() || pod_watch_.lists() != pod_lists_)
+    return 0;
   return effects_.now().utc_ns - (client_.now() - pod_watch_.heard_at());
 }
 
@@ -174,6 +177,11 @@ void ClusterUsage::report(const std::string& name, Known& known, const ReadResul
   if (known.undecided_reads == undecided_reads_to_report)
     note(EventReason::usage_read_failed,
          fmt::format("its usage records are incomplete: {}", result.undecided));
+}
+
+std::string ClusterUsage::problem() const {
+  if (!node_watch_.problem().empty()) return "nodes: " + node_watch_.problem();
+  return pod_watch_.problem().empty() ? "" : "pods: " + pod_watch_.problem();
 }
 
 ClusterUsage::Figures ClusterUsage::figures() const {

@@ -42,6 +42,8 @@ class ClusterUsage {
     uint64_t reads = 0, failed_reads = 0, records = 0, refused = 0, bytes = 0;  // Since the start.
   };
   Figures figures() const;
+  // Returns why nodes or pods cannot be listed or watched. Empty if they can.
+  std::string problem() const;
 
  private:
   struct Known {
@@ -73,6 +75,7 @@ class ClusterUsage {
   std::vector<std::shared_ptr<NodeRead>> over_;             // Destroyed outside of their callbacks.
   Figures counts_;                                          // Only the counters.
   std::unique_ptr<kubernetes::ApiCall> timer_, cleaning_;
+  uint64_t pod_lists_ = 0;  // Number of lists of the pods that had begun when the last one was complete.
   kubernetes::ObjectWatch node_watch_;  // Declared last, with the pods, because they call the other members.
   kubernetes::ObjectWatch pod_watch_;
 };

@@ -52,6 +52,19 @@ TEST_F(ClusterUsageTest, copies_records_once_and_until_they_end) {
   EXPECT_EQ(usage->figures().failing, 0u);
 }
 
+TEST_F(ClusterUsageTest, shows_why_the_cluster_cannot_be_followed) {
+  server.add_fault({.kind = kubernetes::ApiFault::Kind::status,
+                    .method = "GET",
+                    .target = "/api/v1/pods",
+                    .status = 403,
+                    .times = 3});
+  start();
+  time.run_for(second_ns / 2);
+  EXPECT_THAT(usage->problem(), HasSubstr("pods: "));
+  time.run_for(minute);
+  EXPECT_EQ(usage->problem(), "");
+}
+
 TEST_F(ClusterUsageTest, reports_a_node_that_does_not_respond_once_and_its_return) {
   start();
   n1->fault = SimulatedNode::Fault::away;
