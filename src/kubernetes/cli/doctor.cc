@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kubernetes/api/answers.h"
+#include "kubernetes/api/json_pointer.h"
 #include "wire/api/json_value.h"
 
 namespace carve::kubernetes::cli {
@@ -26,13 +27,6 @@ Json parsed(const Answer& answer) {
   if (!answer) return {};
   const auto out = api::parse(*answer, api::Decimals::as_doubles, max_levels);
   return out && out->is_object() ? *out : Json();
-}
-
-std::string text_at(const Json& object, const char* pointer) {
-  const Json::json_pointer at(pointer);
-  return object.is_object() && object.contains(at) && object.at(at).is_string()
-             ? object.at(at).get<std::string>()
-             : "";
 }
 
 int64_t number_at(const Json& object, const char* pointer) {

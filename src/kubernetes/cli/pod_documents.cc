@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kubernetes/api/json_pointer.h"
+
 namespace carve::kubernetes::cli {
 namespace {
 
@@ -12,13 +14,8 @@ constexpr unsigned max_list_levels = 8;
 constexpr std::string_view kinds_with_template[] = {"Deployment", "StatefulSet",           "DaemonSet",
                                                     "ReplicaSet", "ReplicationController", "Job"};
 
-std::string text_at(const Json& object, const char* pointer) {
-  const Json::json_pointer at(pointer);
-  return object.contains(at) && object.at(at).is_string() ? object.at(at).get<std::string>() : "";
-}
-
-// Returns the number at the pointer. The default is 1, as in Kubernetes.
-unsigned number_at(const Json& object, const char* pointer) {
+// Returns the number of pods at the pointer. The default is 1, as in Kubernetes.
+unsigned replicas_at(const Json& object, const char* pointer) {
   const Json::json_pointer at(pointer);
   if (!object.contains(at) || !object.at(at).is_number_unsigned()) return 1;
   return static_cast<unsigned>(std::min<uint64_t>(object.at(at).get<uint64_t>(), UINT32_MAX));
@@ -41,7 +38,7 @@ void collect(Json& document, unsigned level, std::vector<PodDocument>& out) {
   const Json::json_pointer at(pointer);
   if (document.contains(at) && document.at(at).is_object())
     out.push_back({.name = text_at(document, "/metadata/name"),
-                   .replicas = number_at(document, kind == "Job" ? "/spec/parallelism" : "/spec/replicas"),
+                   .replicas = replicas_at(document, kind == "Job" ? "/spec/parallelism" : "/spec/replicas"),
                    .pod = &document.at(at)});
 }
 

@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 
+#include "kubernetes/api/json_pointer.h"
 #include "os/log.h"
 #include "wire/api/json_value.h"
 
@@ -43,11 +44,6 @@ std::string bundle_of(const CertificateSet& set) {
   std::string out;
   for (const std::string& ca : set.cas) out += ca;
   return out;
-}
-
-std::string text_at(const Json& object, const char* pointer) {
-  const Json::json_pointer at(pointer);
-  return object.contains(at) && object.at(at).is_string() ? object.at(at).get<std::string>() : "";
 }
 
 Result<Json, std::string> object_of(std::string_view json) {
