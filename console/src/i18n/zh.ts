@@ -202,6 +202,7 @@ export const zh = {
   "{hours} GPU-hours": "{hours} GPU 小时",
   "At 100%": "达到 100% 时",
   "new jobs wait": "新作业等待",
+  "new pods are rejected": "拒绝新的 Pod",
   warning: "警告",
   State: "状态",
   "jobs wait": "作业等待",
