@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kubernetes/api/answers.h"
-#include "kubernetes/api/json_pointer.h"
+#include "kubernetes/format/json_pointer.h"
 #include "wire/api/json_value.h"
 
 namespace carve::kubernetes::cli {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kubernetes/api/json_pointer.h"
+#include "kubernetes/format/json_pointer.h"
 
 namespace carve::kubernetes::cli {
 namespace {

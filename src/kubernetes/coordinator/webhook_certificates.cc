@@ -2,7 +2,7 @@
 
 #include <openssl/evp.h>
 
-#include "kubernetes/api/json_pointer.h"
+#include "kubernetes/format/json_pointer.h"
 #include "os/log.h"
 #include "wire/api/json_value.h"
 
