@@ -4,6 +4,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include "core/invariant.h"
+#include "ledger/stamp_order.h"
 
 namespace carve::bill {
 namespace {
@@ -47,8 +48,7 @@ Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
 Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
   if (next.utc_ns < 0 || next.monotonic_ns < 0)
     return failure(FailureKind::invalid_argument, "the time of its {} is negative", what);
-  const bool one_boot = last.boot_id == next.boot_id;
-  if (one_boot ? next.monotonic_ns < last.monotonic_ns : next.utc_ns < last.utc_ns)
+  if (ledger::is_earlier(next, last))
     return failure(FailureKind::invalid_argument, "its {} is before the previous time in the record", what);
   Ns sum = 0;
   if (__builtin_add_overflow(moment, ledger::duration_ns(last, next), &sum))

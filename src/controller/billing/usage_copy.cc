@@ -1,5 +1,6 @@
 #include "controller/billing/usage_copy.h"
 
+#include "ledger/stamp_order.h"
 #include "os/log.h"
 
 namespace carve::controller {
@@ -15,12 +16,12 @@ Outcome<std::vector<UsageRow>> ended_rows(UsageStore& store, const std::string& 
     if (!*row || (*row)->end_ns != 0) continue;
     auto usage = usage_of(**row);
     if (!usage) return tl::unexpected(usage.error());
-    // If the agent has not responded since the first copy, only the record's own start is known.
-    usage->record.to = write.lost_at.boot_id.empty() ? usage->record.from : write.lost_at;
-    // The record may have changed between the begin of a read and its response.
-    if (const auto& periods = usage->record.periods;
-        !periods.empty() && usage->record.to->utc_ns < periods.back().to.utc_ns)
-      usage->record.to = periods.back().to;
+    // The record may have changed after the last complete read, at which the agent was last seen. If there was
+    // none, only the record's own times are known.
+    const ledger::Stamp& last =
+        usage->record.periods.empty() ? usage->record.from : usage->record.periods.back().to;
+    const bool is_known = !write.lost_at.boot_id.empty() && !ledger::is_earlier(write.lost_at, last);
+    usage->record.to = is_known ? write.lost_at : last;
     UsageRow changed =
         usage_row(node, write.lost_ledger, usage->record, [](const std::string&) { return false; });
     (*row)->end_ns = changed.end_ns;

@@ -223,7 +223,7 @@ class History {
   }
   bill::Total total_of(const std::vector<bill::Usage>& usages) const {
     const bill::Invoice invoice = invoice_of(usages);
-    EXPECT_TRUE(invoice.refused.empty());
+    for (const bill::RefusedUsage& refused : invoice.refused) ADD_FAILURE() << refused.message;
     return bill::total(invoice.lines);
   }
   void compare_lines(std::vector<bill::Usage>& copied, std::vector<bill::Usage>& direct) const {
