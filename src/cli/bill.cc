@@ -277,7 +277,7 @@ void add_bill(CLI::App& app, Context& context) {
   const auto o = std::make_shared<BillOptions>();
   verb->add_option(
           "--by", o->by,
-          "Group by account, user, queue, job, service, namespace,\nnode, device or label:KEY [account]")
+          "Group by account, user, queue, job, service, namespace, node, device or label:KEY [account]")
       ->check(check_grouping);
   add_period(verb, o->period);
   verb->add_option("--account", o->account, "Only slices of this account");

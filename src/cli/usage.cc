@@ -127,7 +127,7 @@ void add_usage(CLI::App& app, Context& context) {
   const auto o = std::make_shared<UsageOptions>();
   verb->add_option(
       "--by", o->by,
-      "Group by account, user, service, job, queue, namespace,\nnode, device or label:KEY [account]");
+      "Group by account, user, service, job, queue, namespace, node, device or label:KEY [account]");
   add_period(verb, o->period);
   verb->add_option("--account", o->account, "Only slices of this account");
   verb->add_option("-l,--selector", o->selector,

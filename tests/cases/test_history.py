@@ -100,5 +100,7 @@ def test_usage_shows_who_held_what_with_the_figures_of_the_invoice(world, servic
     rows = list(csv.DictReader(io.StringIO(services.carve("usage", "-o", "csv"))))
     assert [(row["account"], row["begun"]) for row in rows] == [("team-0", "3"), ("team-1", "1")]
     assert "DAY" in services.carve("usage", "--days")
-    assert "by 'device': must be one of account, user" in services.carve("usage", "--by", "device", status=1)
+    devices = {item["key"] for item in usage("--by", "device")["items"]}
+    assert devices and devices <= {device["uuid"] for device in world.json("devices")["devices"]}
+    assert "by 'colour': must be one of account, user" in services.carve("usage", "--by", "colour", status=1)
     assert "step 'week': must be day" in asked(services.socket, "/v1/allocations?step=week")[2]

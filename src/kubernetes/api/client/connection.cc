@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "kubernetes/api/client/libcurl.h"
 #include "objects/object.h"
 #include "os/command_line.h"
 #include "os/process.h"
@@ -314,6 +315,7 @@ Outcome<Connection> read_kubeconfig(std::string_view text, const std::string& pa
 }
 
 Outcome<Connection> find_connection(const ConnectionOptions& options, const ConnectionSources& sources) {
+  if (const auto library = load_libcurl(); !library) return tl::unexpected(library.error());
   if (!options.apiserver.empty()) return of_options(options, sources);
   if (!options.ca_file.empty() || !options.token_file.empty())
     return failure(FailureKind::invalid_argument, "--ca and --token-file require --apiserver URL; add it");

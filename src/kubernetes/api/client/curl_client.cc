@@ -12,10 +12,7 @@ namespace carve::kubernetes {
 class CurlApiClient::State : public std::enable_shared_from_this<State> {
  public:
   State(os::Loop& loop, Connection connection, CurlClientSettings settings)
-      : loop_(loop), connection_(std::move(connection)), settings_(std::move(settings)) {
-    static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-    static_cast<void>(ready);
-  }
+      : loop_(loop), connection_(std::move(connection)), settings_(std::move(settings)) {}
   ~State() {
     for (const auto& [handle, transfer] : std::map(running_)) transfer->stop();
   }

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "kubernetes/api/client/libcurl.h"
 #include "kubernetes/api/client/testing/api_server_socket.h"
 #include "kubernetes/api/client/testing/loopback_identity.h"
 #include "kubernetes/api/watched_objects.h"
@@ -414,9 +415,12 @@ TEST(CurlApiClient, keeps_the_watched_objects_when_connections_are_lost) {
 // libcurl has its own OpenSSL. If this program exported its static OpenSSL symbols, libcurl would run with a
 // mixture of both.
 TEST(CurlApiClient, has_its_own_openssl) {
-  void* const loaded = dlsym(RTLD_DEFAULT, "SSL_CTX_new");
-  ASSERT_NE(loaded, nullptr);
-  EXPECT_NE(loaded, reinterpret_cast<void*>(&SSL_CTX_new));
+  EXPECT_EQ(dlsym(RTLD_DEFAULT, "SSL_CTX_new"), nullptr);
+  ASSERT_TRUE(load_libcurl());
+  void* const library = dlopen("libssl.so.3", RTLD_LAZY | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr) << "libcurl has loaded it";
+  EXPECT_NE(dlsym(library, "SSL_CTX_new"), reinterpret_cast<void*>(&SSL_CTX_new));
+  dlclose(library);
 }
 
 }  // namespace

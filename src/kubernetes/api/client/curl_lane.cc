@@ -30,18 +30,18 @@ std::shared_ptr<CurlLane> CurlLane::make(os::Loop& loop, std::function<void(Curl
 CurlLane::CurlLane(os::Loop& loop, std::function<void(CurlLane&)> acted)
     : loop_(loop),
       acted_(std::move(acted)),
-      multi_(curl_multi_init()),
+      multi_(curl().multi_init()),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &CurlLane::set_socket);
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &CurlLane::set_timer);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, max_lane_connections);
-  curl_multi_setopt(multi_, CURLMOPT_MAX_CONCURRENT_STREAMS, max_connection_streams);
+  curl().multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &CurlLane::set_socket);
+  curl().multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl().multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &CurlLane::set_timer);
+  curl().multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  curl().multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, max_lane_connections);
+  curl().multi_setopt(multi_, CURLMOPT_MAX_CONCURRENT_STREAMS, max_connection_streams);
 }
 
 CurlLane::~CurlLane() {
-  curl_multi_cleanup(multi_);
+  curl().multi_cleanup(multi_);
   for (const int fd : watched_) loop_.forget(fd);
   loop_.forget(timer_.get());
 }
@@ -84,13 +84,13 @@ int CurlLane::set_timer(CURLM*, long ms, void* lane) {
 
 void CurlLane::act(int fd, int events) {
   int running = 0;
-  curl_multi_socket_action(multi_, fd, events, &running);
+  curl().multi_socket_action(multi_, fd, events, &running);
   acted_(*this);
 }
 
 void CurlLane::take_ended(const std::function<void(CURL*, CURLcode)>& act) {
   int left = 0;
-  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+  while (const CURLMsg* message = curl().multi_info_read(multi_, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     CURL* const transfer = message->easy_handle;  // Copied, because removing the transfer frees the message.
     act(transfer, message->data.result);

@@ -2,12 +2,11 @@
 // concurrent transfer has its own connection.
 #pragma once
 
-#include <curl/curl.h>
-
 #include <functional>
 #include <memory>
 #include <set>
 
+#include "kubernetes/api/client/libcurl.h"
 #include "os/fd.h"
 #include "os/loop.h"
 
@@ -23,8 +22,8 @@ class CurlLane : public std::enable_shared_from_this<CurlLane> {
   CurlLane& operator=(const CurlLane&) = delete;
 
   // Adds a transfer. Returns false if memory is exhausted.
-  bool add(CURL* transfer) { return curl_multi_add_handle(multi_, transfer) == CURLM_OK; }
-  void remove(CURL* transfer) { curl_multi_remove_handle(multi_, transfer); }
+  bool add(CURL* transfer) { return curl().multi_add_handle(multi_, transfer) == CURLM_OK; }
+  void remove(CURL* transfer) { curl().multi_remove_handle(multi_, transfer); }
   // Calls `act` for each transfer that has finished since the last call.
   void take_ended(const std::function<void(CURL*, CURLcode)>& act);
 

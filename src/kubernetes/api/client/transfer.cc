@@ -27,15 +27,15 @@ curl_blob blob_of(const std::string& text) {
 bool Transfer::start(const std::shared_ptr<CurlLane>& lane, const Connection& connection,
                      const std::string& token, const std::string& user_agent, Nanoseconds patience_ns) {
   stop();
-  handle_ = curl_easy_init();
+  handle_ = curl().easy_init();
   if (handle_ == nullptr) return false;
   received_.clear();
   set_options(connection, user_agent);
   set_request(connection);
   if (!token.empty()) add_header("Authorization: Bearer " + token);
-  curl_easy_setopt(handle_, CURLOPT_HTTPHEADER, headers_);
+  curl().easy_setopt(handle_, CURLOPT_HTTPHEADER, headers_);
   if (patience_ns > 0)
-    curl_easy_setopt(handle_, CURLOPT_TIMEOUT_MS, static_cast<long>((patience_ns + 999'999) / 1'000'000));
+    curl().easy_setopt(handle_, CURLOPT_TIMEOUT_MS, static_cast<long>((patience_ns + 999'999) / 1'000'000));
   if (!lane->add(handle_)) {
     stop();
     return false;
@@ -47,15 +47,15 @@ bool Transfer::start(const std::shared_ptr<CurlLane>& lane, const Connection& co
 void Transfer::stop() {
   if (handle_ == nullptr) return;
   if (lane_) lane_->remove(handle_);
-  curl_easy_cleanup(handle_);
-  curl_slist_free_all(headers_);
+  curl().easy_cleanup(handle_);
+  curl().slist_free_all(headers_);
   handle_ = nullptr;
   headers_ = nullptr;
   lane_.reset();
 }
 
 void Transfer::set_options(const Connection& connection, const std::string& user_agent) {
-  const auto set = [this](CURLoption option, auto value) { curl_easy_setopt(handle_, option, value); };
+  const auto set = [this](CURLoption option, auto value) { curl().easy_setopt(handle_, option, value); };
   set(CURLOPT_PRIVATE, this);
   set(CURLOPT_ERRORBUFFER, error_);
   set(CURLOPT_WRITEFUNCTION, &Transfer::receive);
@@ -77,7 +77,7 @@ void Transfer::set_options(const Connection& connection, const std::string& user
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   const auto set_blob = [this](CURLoption option, const std::string& text) {
     const curl_blob blob = blob_of(text);
-    curl_easy_setopt(handle_, option, &blob);
+    curl().easy_setopt(handle_, option, &blob);
   };
   if (!connection.key_pin.empty()) {
     // libcurl checks the key at the end of the handshake even if it does not verify the certificate.
@@ -99,20 +99,20 @@ void Transfer::set_options(const Connection& connection, const std::string& user
 
 void Transfer::set_request(const Connection& connection) {
   url_ = connection.server + request_.target;
-  curl_easy_setopt(handle_, CURLOPT_URL, url_.c_str());
-  curl_easy_setopt(handle_, CURLOPT_PATH_AS_IS, 1L);
+  curl().easy_setopt(handle_, CURLOPT_URL, url_.c_str());
+  curl().easy_setopt(handle_, CURLOPT_PATH_AS_IS, 1L);
   add_header("Accept: " + request_.accept);
   if (!request_.body.empty()) {
-    curl_easy_setopt(handle_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
-    curl_easy_setopt(handle_, CURLOPT_POSTFIELDS, request_.body.data());
+    curl().easy_setopt(handle_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+    curl().easy_setopt(handle_, CURLOPT_POSTFIELDS, request_.body.data());
     add_header("Content-Type: " + request_.content_type);
     add_header("Expect:");  // Sends the body without waiting for 100 Continue.
   }
-  curl_easy_setopt(handle_, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  curl().easy_setopt(handle_, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
 }
 
 void Transfer::add_header(const std::string& line) {
-  if (curl_slist* const longer = curl_slist_append(headers_, line.c_str())) headers_ = longer;
+  if (curl_slist* const longer = curl().slist_append(headers_, line.c_str())) headers_ = longer;
 }
 
 int Transfer::set_socket_options(void*, curl_socket_t fd, curlsocktype) {
@@ -122,13 +122,13 @@ int Transfer::set_socket_options(void*, curl_socket_t fd, curlsocktype) {
 
 unsigned Transfer::status() const {
   long out = 0;
-  if (handle_ != nullptr) curl_easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &out);
+  if (handle_ != nullptr) curl().easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &out);
   return static_cast<unsigned>(out);
 }
 
 bool Transfer::has_been_sent() const {
   long bytes = 0;
-  if (handle_ != nullptr) curl_easy_getinfo(handle_, CURLINFO_REQUEST_SIZE, &bytes);
+  if (handle_ != nullptr) curl().easy_getinfo(handle_, CURLINFO_REQUEST_SIZE, &bytes);
   return bytes > 0;
 }
 
@@ -160,11 +160,11 @@ void Transfer::deliver_lines() {
 ApiAnswer Transfer::answer(CURLcode code) const {
   ApiAnswer out;
   curl_off_t retry_after = 0;
-  curl_easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &retry_after);
+  curl().easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &retry_after);
   out.retry_after_seconds = static_cast<unsigned>(std::clamp<curl_off_t>(retry_after, 0, 86'400));
   const bool is_whole = code == CURLE_OK && !(is_watch_ && status() == 200 && !received_.empty());
   if (!is_whole) {
-    const char* const why = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
+    const char* const why = error_[0] != '\0' ? error_ : curl().easy_strerror(code);
     out.problem = !excess_.empty()   ? excess_
                   : code == CURLE_OK ? std::string("the connection was lost in the middle of a line")
                                      : std::string(why).substr(0, max_problem_bytes);
