@@ -12,7 +12,6 @@ namespace carve::controller {
 
 using api::Json;
 using kubernetes::ApiAnswer;
-using kubernetes::ApiRequest;
 using kubernetes::ObjectMeta;
 
 namespace {

@@ -12,7 +12,6 @@ using namespace coordinator::testing;
 using api::Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 Json list_with(Json items) {
   return {{"kind", "List"}, {"metadata", {{"resourceVersion", "5"}}}, {"items", std::move(items)}};
