@@ -344,6 +344,15 @@ def test_a_claim_with_wrong_amounts_is_rejected(cluster, message):
     assert refused(cluster, claim("c", request("4Gi", "30"), request(name="rest"))) == ""
 
 
+def test_a_quick_change_of_the_bookkeeper_and_back_keeps_the_driver(cluster):
+    """kubelet does not register the driver again, because its sockets stayed."""
+    for way in ("extender", "dra") * 3:
+        cluster.kubectl("label", "node", cluster.node, "--overwrite", f"carve.dev/bookkeeper={way}")
+    assert until(lambda: label(cluster) == "dra" and slice_object(cluster))
+    cluster.kubectl("delete", "resourceslice", "--all")
+    assert until(lambda: slice_object(cluster)), "it is created again"
+
+
 def test_the_node_changes_its_bookkeeper_when_it_is_empty(cluster):
     create(cluster, claim("c", request("1Gi")), pod("p", ["c"], image=NONE))
     assert prepared(cluster, "p")

@@ -173,7 +173,11 @@ std::optional<Way> ApiSide::way() const {
 void ApiSide::use_way(Way way) {
   way_ = static_cast<int>(way);
   os::log::info("pods get the devices of this node through: {}", text(way));
-  if (way == Way::dra && !resource_slice_) resource_slice_.emplace(client_, node_, std::random_device()());
+  if (way == Way::dra && !resource_slice_) {
+    resource_slice_.emplace(client_, node_, std::random_device()());
+    // kubelet does not register the driver again if its sockets did not go away meanwhile.
+    if (is_dra_registered_) resource_slice_->release();
+  }
   // kubelet deletes the object when the driver has been gone for 30 s.
   if (way != Way::dra) resource_slice_.reset();
 }
@@ -184,6 +188,7 @@ void ApiSide::publish(api::Json object) {
 
 void ApiSide::kubelet_asked_for_driver() {
   loop_.post([this] {
+    is_dra_registered_ = false;
     if (resource_slice_) resource_slice_->hold();
   });
 }
@@ -191,8 +196,13 @@ void ApiSide::kubelet_asked_for_driver() {
 void ApiSide::dra_registered(const std::string& problem) {
   loop_.post([this, problem] {
     publisher_.dra_registered(problem);
+    is_dra_registered_ = problem.empty();
     if (resource_slice_ && problem.empty()) resource_slice_->release();
   });
+}
+
+void ApiSide::dra_ended() {
+  loop_.post([this] { is_dra_registered_ = false; });
 }
 
 void ApiSide::set_dra(DraSide* dra) { dra_ = dra; }
@@ -261,7 +271,7 @@ int64_t PluginSide::turn() {
   const std::optional<Way> way = api_.way();
   if (!way && os::monotonic_ns() - began_at_ < way_patience_ns) return way_check_ns;
   if (way.value_or(Way::extender) == Way::extender) {
-    dra_.end();
+    if (dra_.end()) api_.dra_ended();
     if (!registrar_) registrar_ = std::make_unique<PluginRegistrar>(plugin_dir_, handlers());
   } else {
     registrar_.reset();

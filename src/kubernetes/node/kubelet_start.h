@@ -55,6 +55,7 @@ class ApiSide {
   std::optional<Way> way() const;
   void kubelet_asked_for_driver();
   void dra_registered(const std::string& problem);
+  void dra_ended();
   // Sets what examines the containers of claims. Thread-safe; called once.
   void set_dra(DraSide*);
   void look_for_orphans() { agent_worker_->poll(); }
@@ -78,6 +79,8 @@ class ApiSide {
   std::atomic<int> way_ = -1;  // A Way; -1 until it is known.
   std::atomic<DraSide*> dra_ = nullptr;
   std::optional<ResourceSlicePublisher> resource_slice_;  // No value unless DRA is in effect.
+  bool is_dra_registered_ =
+      false;  // Also while another way is in effect, until the driver's sockets are gone.
   NodePublisher publisher_;
   std::unique_ptr<AgentWorker> agent_worker_;
   std::unique_ptr<ContainerReporter> reporter_;

@@ -93,7 +93,11 @@ void DraSide::serve() {
   os::log::info("DRA driver {} served at {}", dra_driver, sockets_.plugin);
 }
 
-void DraSide::end() { plugin_.reset(); }
+bool DraSide::end() {
+  const bool was_served = plugin_ != nullptr;
+  plugin_.reset();
+  return was_served;
+}
 
 void DraSide::report_health() {
   if (!plugin_) return;

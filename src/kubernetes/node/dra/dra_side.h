@@ -29,7 +29,8 @@ class DraSide {
   // The next functions must be called in one thread, and may block. Serves the sockets. Does nothing if they are
   // served and their files exist.
   void serve();
-  void end();
+  // Removes the sockets. Returns false if they were not served.
+  bool end();
   // Tells kubelet the health of the devices, if the agent responds.
   void report_health();
 
