@@ -77,11 +77,9 @@ Json merge_patch_between(const Json& before, const Json& after) {
     if (!after.contains(key)) out[key] = nullptr;
   for (const auto& [key, value] : after.items()) {
     const auto old = before.find(key);
-    if (old == before.end())
-      out[key] = value;
-    else if (old->is_object() && value.is_object()) {
+    if (old != before.end() && old->is_object() && value.is_object()) {
       if (Json inner = merge_patch_between(*old, value); !inner.is_null()) out[key] = std::move(inner);
-    } else if (*old != value) {
+    } else if (old == before.end() || *old != value) {
       out[key] = value;
     }
   }

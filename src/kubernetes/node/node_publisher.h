@@ -54,7 +54,7 @@ class NodePublisher {
     // Takes the way in effect, when it is known and when it changes.
     std::function<void(Way)> use_way = [](Way) {};
     // Takes the ResourceSlice of a node with DRA after each step. Null if the node offers no devices.
-    std::function<void(api::Json)> publish = [](api::Json) {};
+    std::function<void(api::Json)> publish = [](const api::Json&) {};
     std::function<std::string()> now_text;  // RFC 3339.
   };
 

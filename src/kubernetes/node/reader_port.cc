@@ -43,7 +43,7 @@ Outcome<ReaderIdentity> reader_identity(const std::string& certificate_file, con
 }
 
 ReaderPort::ReaderPort(os::Loop& loop, kubernetes::ApiClient& client, os::Fd listener, tls::Identity identity,
-                       std::string node, Metrics metrics, View view)
+                       const std::string& node, Metrics metrics, View view)
     : identity_(std::move(identity)),
       audience_(kubernetes::usage_audience(node)),
       metrics_(std::move(metrics)),

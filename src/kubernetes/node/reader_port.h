@@ -39,8 +39,8 @@ class ReaderPort {
   using Metrics = std::function<void(api::MetricsFormat, kubernetes::ReaderCheck::Done)>;
 
   // `node` is this node's name.
-  ReaderPort(os::Loop&, kubernetes::ApiClient&, os::Fd listener, tls::Identity, std::string node, Metrics,
-             View);
+  ReaderPort(os::Loop&, kubernetes::ApiClient&, os::Fd listener, tls::Identity, const std::string& node,
+             Metrics, View);
 
  private:
   http::Response handle(const http::Request&);
