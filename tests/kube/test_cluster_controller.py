@@ -108,6 +108,11 @@ def test_a_service_is_updated_undone_and_scaled(server, controller, pods):
     assert until(lambda: server.api.call("GET", address)[0] == 404), "the Service without a port is deleted"
 
 
+def lease_version(server):
+    leases = server.api.get("/apis/coordination.k8s.io/v1/leases")["items"]
+    return [lease["metadata"]["resourceVersion"] for lease in leases if lease["metadata"]["name"] == "carve-controller"]
+
+
 def test_a_restart_and_a_kill_change_nothing(server, controller, pods, tmp_path):
     controller.carve("apply", "-f", "-", stdin=SERVICE)
     pods.until_running(controller, "web")
@@ -119,7 +124,8 @@ def test_a_restart_and_a_kill_change_nothing(server, controller, pods, tmp_path)
         other.start()
         assert until(other.is_active, 20)
         assert until(lambda: other.object("service/web")["status"].get("phase") == "Running")
-        time.sleep(3)  # A second round of the Lease; nothing may be written in it.
+        renewed = lease_version(server)  # The Lease is renewed; nothing else may be written meanwhile.
+        assert until(lambda: lease_version(server) != renewed)
         after = server.api.get(DEPLOYMENT)["metadata"]["resourceVersion"], server.api.get(f"{CUSTOM}/web")["metadata"]["resourceVersion"]
         assert after == before and other.writes() == 0, other.log()
         assert {pod["metadata"]["name"] for pod in pods.all("web")} == names

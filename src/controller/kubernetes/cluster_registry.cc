@@ -59,7 +59,7 @@ api::Json deletion_of(const Object& object, const char* propagation) {
           {"preconditions", {{"uid", object.uid}}}};
 }
 
-// Returns whether the API server has to be asked for the change.
+// Returns whether the change needs a request to the API server.
 bool is_change(const Object& before, const Object& after) {
   return after.is_ending != before.is_ending || !change_of_custom_resource(before, after).is_null();
 }
