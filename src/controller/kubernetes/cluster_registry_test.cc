@@ -51,7 +51,7 @@ TEST_F(Registry, adds_an_object_as_a_custom_resource) {
   const auto added = objects.add(service("web"));
   ASSERT_TRUE(added) << added.error().message;
   const json& custom = *scenario.custom("web");
-  EXPECT_EQ((*added)->uid, custom["metadata"]["uid"]);
+  EXPECT_EQ((*added)->uid, custom["metadata"]["uid"].get<std::string>());
   EXPECT_EQ(custom["metadata"]["labels"], (json{{"team", "a"}, {account_label, "research"}}));
   EXPECT_EQ(custom["metadata"]["annotations"], (json{{owner_uid_annotation, "1000"}}));
   EXPECT_EQ(custom["spec"]["run"], (json{{"command", {"serve"}}, {"image", "i"}}))
