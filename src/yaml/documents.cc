@@ -52,6 +52,15 @@ size_t content_of(std::string_view section) {
   return std::min(at, section.size());
 }
 
+// Returns whether the content of a section is JSON: a list, or an object whose first character is a key's quote
+// or the end of the object. YAML's `{a: 1}` has a key without quotes.
+bool is_json(std::string_view content) {
+  if (content.starts_with('[')) return true;
+  const size_t first = content.find_first_not_of(space, 1);
+  return content.starts_with('{') &&
+         (first == std::string_view::npos || content[first] == '"' || content[first] == '}');
+}
+
 // Parses consecutive JSON objects. `offset` is the position of the first one in the whole text.
 void read_json(std::string_view text, size_t offset, size_t end, DocumentRoom& room,
                std::vector<std::string>& documents, api::FieldErrors& errors) {
@@ -87,11 +96,11 @@ std::string_view written_in(std::string_view section) {
 // neither has a text of its own.
 void keep_written(std::string_view section, const std::vector<std::string>& documents,
                   std::vector<SourceDocument>& out) {
-  const bool is_json = section[content_of(section)] == '{';
+  const bool has_json = is_json(section.substr(content_of(section)));
   const bool is_one = documents.size() == out.size() + 1;
   while (out.size() < documents.size()) {
     const std::string& json = documents[out.size()];
-    out.push_back({.json = json, .written = is_json || !is_one ? json : std::string(written_in(section))});
+    out.push_back({.json = json, .written = has_json || !is_one ? json : std::string(written_in(section))});
   }
 }
 
@@ -101,9 +110,8 @@ void read_section(std::string_view text, size_t begin, size_t end, size_t line, 
   const std::string_view section = text.substr(begin, end - begin);
   const size_t content = content_of(section);
   if (content == section.size()) return;
-  const char first = section[content];
-  if (first == '{' || first == '[') return read_json(text, begin + content, end, room, documents, errors);
-  if (first == '%')
+  if (is_json(section.substr(content))) return read_json(text, begin + content, end, room, documents, errors);
+  if (section[content] == '%')
     return refuse(errors, "",
                   fmt::format("line {}: directives ('%') are not supported; remove the line",
                               line_of(text, begin + content + 1)));

@@ -1,7 +1,7 @@
 // Splits a user's text into its documents. JSON is parsed by the JSON parser, because a YAML parser rejects
 // JSON's surrogate pairs; yaml_documents.h parses YAML. A line that starts with `---` ends a document of
-// either kind. A document that starts with `{` (after empty lines and comments) is JSON, and several JSON
-// documents may follow each other without a separator line.
+// either kind. A document that starts (after empty lines and comments) with `{` and a key in double quotes is JSON,
+// and several JSON documents may follow each other without a separator line. `{a: 1}` is YAML.
 #pragma once
 
 #include <string>

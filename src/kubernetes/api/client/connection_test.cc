@@ -94,6 +94,15 @@ TEST(Connection, reads_a_kubeconfig_in_json) {
   EXPECT_EQ(read_one->name_space, "default");
 }
 
+TEST(Connection, reads_a_kubeconfig_in_yaml_on_one_line) {
+  const auto read_one = read(
+      "{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "
+      "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:8001'}}], users: [{name: u, user: {token: "
+      "abc}}]}");
+  ASSERT_TRUE(read_one) << read_one.error().message;
+  EXPECT_EQ(read_one->token, "abc");
+}
+
 TEST(Connection, a_rejection_includes_the_fix) {
   const std::string server = "server: 'https://k:1'";
   const struct {
