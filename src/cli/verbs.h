@@ -48,6 +48,8 @@ struct Context {
 void add_up(CLI::App& app, Context& context);
 void add_down(CLI::App& app, Context& context);
 void add_console(CLI::App& app, Context& context);
+void add_backup(CLI::App& app, Context& context);
+void add_restore(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_apply(CLI::App& app, Context& context);
 void add_submit(CLI::App& app, Context& context);
