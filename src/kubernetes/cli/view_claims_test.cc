@@ -13,7 +13,8 @@ using api::Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Json list_with(Json items) {
+// Lists of objects are no Json, because compilers differ in whether braces around one Json are a list.
+Json list_with(std::vector<Json> items) {
   return {{"kind", "List"}, {"metadata", {{"resourceVersion", "5"}}}, {"items", std::move(items)}};
 }
 
@@ -27,10 +28,10 @@ ClusterView dra_node() {
                          {"labels", {{"carve.dev/node", "dra"}}},
                          {"annotations", node.annotations}}},
                        {"status", {{"allocatable", {{"cpu", "4"}, {"carve.dev/slot", "0"}}}}}};
-  return *read_view(list_with({object}).dump(), list_with(Json::array()).dump());
+  return *read_view(list_with({object}).dump(), list_with({}).dump());
 }
 
-Json claim(const char* name, Json results, const char* memory = "4Gi", int count = 1) {
+Json claim(const char* name, std::vector<Json> results, const char* memory = "4Gi", int count = 1) {
   Json out = {
       {"metadata", {{"namespace", "a"}, {"name", name}}},
       {"spec",
@@ -42,7 +43,7 @@ Json claim(const char* name, Json results, const char* memory = "4Gi", int count
                {"count", count},
                {"capacity", {{"requests", {{"memory", memory}, {"compute", "30"}}}}}}}}}}}}}},
       {"status", {{"reservedFor", {{{"resource", "pods"}, {"name", std::string("pod-of-") + name}}}}}}};
-  if (!results.is_null()) out["status"]["allocation"]["devices"]["results"] = std::move(results);
+  if (!results.empty()) out["status"]["allocation"]["devices"]["results"] = std::move(results);
   return out;
 }
 Json on(const char* device, const char* memory = "4Gi") {
@@ -52,7 +53,9 @@ Json on(const char* device, const char* memory = "4Gi") {
           {"consumedCapacity", {{"memory", memory}, {"compute", "30"}, {"slices", "1"}}}};
 }
 
-std::vector<ViewClaim> claims(Json items) { return *read_claims(list_with(std::move(items)).dump()); }
+std::vector<ViewClaim> claims(std::vector<Json> items) {
+  return *read_claims(list_with(std::move(items)).dump());
+}
 
 std::string pod_with(const char* claim_name) {
   return Json{{"metadata", {{"namespace", "a"}, {"name", "p"}}},
@@ -66,7 +69,7 @@ TEST(ViewClaims, are_counted_in_the_use_of_their_devices) {
   ASSERT_TRUE(view.nodes[0].is_dra && view.nodes[0].state) << view.nodes[0].problem;
   EXPECT_EQ(view.nodes[0].problem, "") << "a node with DRA has no slots";
   add_claims(view,
-             claims({claim("web", {on("gpu-0"), on("gpu-0", "1Gi"), on("gpu-1")}), claim("waits", nullptr)}));
+             claims({claim("web", {on("gpu-0"), on("gpu-0", "1Gi"), on("gpu-1")}), claim("waits", {})}));
   const DeviceList devices = device_rows(view);
   EXPECT_EQ(devices.devices[0].memory_used, 5_GiB);
   EXPECT_EQ(devices.devices[0].compute_used_percent, 60u);
@@ -80,7 +83,7 @@ TEST(ViewClaims, are_counted_in_the_use_of_their_devices) {
 TEST(ViewClaims, are_rows_of_the_slices) {
   const ClusterView view = dra_node();
   SliceList rows;
-  const auto all = claims({claim("web", {on("gpu-0"), on("gpu-1")}), claim("waits", nullptr)});
+  const auto all = claims({claim("web", {on("gpu-0"), on("gpu-1")}), claim("waits", {})});
   add_claims(rows, view, all, "");
   ASSERT_EQ(rows.slices.size(), 2u);
   EXPECT_EQ(rows.slices[0].pod, "pod-of-web");
@@ -96,7 +99,7 @@ TEST(ViewClaims, are_rows_of_the_slices) {
 TEST(ViewClaims, that_wait_are_explained_by_the_room_on_each_device) {
   ClusterView view = dra_node();
   const auto all =
-      claims({claim("web", {on("gpu-0", "20Gi")}), claim("big", nullptr, "8Gi", 2), claim("small", nullptr)});
+      claims({claim("web", {on("gpu-0", "20Gi")}), claim("big", {}, "8Gi", 2), claim("small", {})});
   add_claims(view, all);
   const auto big = explain_claims(view, all, pod_with("big"));
   ASSERT_TRUE(big) << big.error();

@@ -90,9 +90,9 @@ TEST_F(ArbiterThread, lets_two_busy_clients_take_turns_and_never_admits_both) {
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   std::atomic<bool> stop{false};
   std::atomic<int> inside{0}, most_inside{0};
-  uint64_t turns[2] = {};
+  std::atomic<uint64_t> turns[2] = {};
   // An admitted client occupies periods of 200 us, which must not overlap with another client's.
-  const auto slice = [&](FakeClient& t, uint64_t& count) {
+  const auto slice = [&](FakeClient& t, std::atomic<uint64_t>& count) {
     while (!stop) {
       if (t.gate() != shm::GateState::lease) {
         comes(t);
@@ -120,12 +120,11 @@ TEST_F(ArbiterThread, lets_two_busy_clients_take_turns_and_never_admits_both) {
     }
   };
   std::thread first(slice, std::ref(a), std::ref(turns[0])), second(slice, std::ref(b), std::ref(turns[1]));
-  EXPECT_TRUE(eventually([&] { return arbiter->view().figures.switches > 40; }));
+  EXPECT_TRUE(
+      eventually([&] { return arbiter->view().figures.switches > 40 && turns[0] > 0 && turns[1] > 0; }));
   stop = true;
   first.join();
   second.join();
-  EXPECT_GT(turns[0], 0u);
-  EXPECT_GT(turns[1], 0u);
   const DeviceCompute view = arbiter->view();
   ASSERT_EQ(view.slices.size(), 2u);
   uint64_t overruns = 0;

@@ -46,7 +46,8 @@ Json slice_parameters(Json more) {
   return more;
 }
 
-Json claim_with(Json results, Json config = Json::array()) {
+// The lists are no Json, because compilers differ in whether braces around one Json are a list.
+Json claim_with(std::vector<Json> results, std::vector<Json> config = {}) {
   return {{"metadata", {{"namespace", "a"}, {"name", "web"}, {"uid", "0b6c-1d2f"}}},
           {"status",
            {{"allocation", {{"devices", {{"results", std::move(results)}, {"config", std::move(config)}}}}},
