@@ -3,6 +3,7 @@
 #include <functional>
 #include <thread>
 
+#include "cli/detached_programs.h"
 #include "cli/slice_options.h"
 #include "cli/unknown_words.h"
 #include "cli/user_devices.h"
@@ -17,6 +18,7 @@ namespace {
 struct RunOptions {
   SliceOptions slice;
   std::string wait;
+  bool is_detached = false;
 };
 
 // Parses "30s", "5m", "1h". A bare "--wait" waits without a limit.
@@ -137,6 +139,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     return runner::failed_status;
   }
 
+  if (options.is_detached) return run_detached(agent, *slice, program);
   std::vector<std::string> devices;
   for (const api::SlicePart& part : slice->parts) devices.push_back(part.uuid);
   return runner::run({.agent = agent,
@@ -157,15 +160,19 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--name", options->slice.name, "The slice's name [the agent chooses one]");
   verb->add_flag("--wait{forever}", options->wait,
                  "Wait until the slice fits; --wait=30s, 5m or 1h limits the time");
+  verb->add_flag("-d,--detach", options->is_detached,
+                 "Print the slice's name and return when the program has been started");
   verb->prefix_command();
   verb->footer(
       "Signals and the terminal are passed through to the program. Exit status: the program's own; 126 if\n"
       "it cannot be executed; 127 if it does not exist; 128+N if signal N ended it; 125 if carve fails.\n"
-      "The slice ends when the last process in it ends.\n"
+      "The slice ends when the last process in it ends. With -d, it ends with the program: 'carve logs'\n"
+      "prints the output, 'carve wait' waits for the end, and 'carve stop' ends the program.\n"
       "  carve run --memory 4GiB -- python3 train.py\n"
       "  carve run --total-memory 8GiB --devices 2 -- ./two-devices\n"
       "  carve run --parts 8GiB:30%,4GiB:10% -- ./two-devices\n"
-      "  carve run --memory 50% --wait=5m --name nightly -- ./job");
+      "  carve run --memory 50% --wait=5m --name nightly -- ./job\n"
+      "  carve run -d --memory 4GiB --name train -- python3 train.py");
   verb->callback([&context, verb, options] {
     context.problem_status = runner::failed_status;
     std::vector<std::string> program = verb->remaining();  // "carve run --memory 2GiB ls -l" needs no "--".

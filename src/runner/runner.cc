@@ -100,8 +100,9 @@ std::string program_list(const Run& run, const std::string& entered, bool has_li
 client::Answer<api::Entered> enter(const Run& run) {
   if (run.slice.empty()) return api::Entered{};
   const char* const given = std::getenv("CUDA_VISIBLE_DEVICES");
-  const char* const visible = run.is_supervised || std::getenv(slice_variable) != nullptr ? nullptr : given;
-  const std::string of_document = run.is_supervised && given != nullptr ? given : "";
+  const bool has_document = run.is_supervised && !run.is_detached;
+  const char* const visible = has_document || std::getenv(slice_variable) != nullptr ? nullptr : given;
+  const std::string of_document = has_document && given != nullptr ? given : "";
   const api::EnterRequest request{.command = fmt::format("{}", fmt::join(run.program, " ")),
                                   .visible_devices = visible != nullptr ? visible : "",
                                   .visible_devices_set = visible != nullptr};
@@ -271,8 +272,11 @@ int run(const Run& run) {
 
   ChildReport message{};
   bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.
+  bool has_entered = false, has_failed = false;
   while (::read(from_child.get(), &message, sizeof message) == sizeof message) {
     cgroup = cgroup || message.cgroup;
+    has_entered = true;
+    has_failed = has_failed || message.phase != ChildReport::entered;
     if (message.phase == ChildReport::entered && message.cgroup && !run.is_supervised)
       prctl(PR_SET_CHILD_SUBREAPER, 0);
     if (message.phase == ChildReport::not_executed)
@@ -281,6 +285,7 @@ int run(const Run& run) {
                       message.error == ENOENT ? "there is no such program" : std::strerror(message.error)));
     if (message.phase == ChildReport::not_entered) give_back();
   }
+  if (run.executed && has_entered && !has_failed) run.executed();
   return see_through(run, child, cgroup, signals.fd());
 }
 
