@@ -64,7 +64,7 @@ std::string missing_program(const client::AgentClient& agent, const std::string&
 }  // namespace
 
 int run_detached(const client::AgentClient& agent, const api::Slice& slice,
-                 const std::vector<std::string>& program) {
+                 const std::vector<std::string>& program, const Variables& variables) {
   const auto fail = [&](const std::string& message, int status) {
     (void)agent.end(slice.name);
     fmt::print(stderr, "carve: {}\n", message);
@@ -78,6 +78,7 @@ int run_detached(const client::AgentClient& agent, const api::Slice& slice,
                                    .slice = slice.name,
                                    .workdir = folder,
                                    .command = program,
+                                   .env = variables,
                                    .is_detached = true,
                                    .program_umask = current_umask(),
                                    .slice_created_ns = slice.created_ns};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/variables.h"
 #include "cli/verbs.h"
 #include "runner/detached.h"
 #include "wire/api/slice.h"
@@ -16,7 +17,7 @@ namespace carve::cli {
 // Starts the program in its slice, which has been granted, and prints the slice's name. If this fails, the
 // slice is ended. Returns the exit status.
 int run_detached(const client::AgentClient& agent, const api::Slice& slice,
-                 const std::vector<std::string>& program);
+                 const std::vector<std::string>& program, const Variables& variables);
 
 // Returns whether the user has started a detached program in a slice with this name.
 bool has_detached_program(const Context& context, const std::string& slice);

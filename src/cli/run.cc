@@ -7,6 +7,7 @@
 #include "cli/slice_options.h"
 #include "cli/unknown_words.h"
 #include "cli/user_devices.h"
+#include "cli/variables.h"
 #include "cli/verbs.h"
 #include "runner/runner.h"
 #include "wire/api/device.h"
@@ -19,6 +20,7 @@ struct RunOptions {
   SliceOptions slice;
   std::string wait;
   bool is_detached = false;
+  VariableOptions variables;
 };
 
 // Parses "30s", "5m", "1h". A bare "--wait" waits without a limit.
@@ -130,6 +132,9 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
   auto request = to_request(options.slice);
   if (!request) return fail(request.error());
 
+  const auto variables = to_variables(options.variables);
+  if (!variables) return fail(variables.error());
+
   const client::AgentClient agent = context.agent();
   const auto allowed = user_devices(agent, *request);
   if (!allowed) return fail(allowed.error());
@@ -139,7 +144,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     return runner::failed_status;
   }
 
-  if (options.is_detached) return run_detached(agent, *slice, program);
+  if (options.is_detached) return run_detached(agent, *slice, program, *variables);
   std::vector<std::string> devices;
   for (const api::SlicePart& part : slice->parts) devices.push_back(part.uuid);
   return runner::run({.agent = agent,
@@ -147,6 +152,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
                       .program = program,
                       .say = [](const std::string& message) { fmt::print(stderr, "carve: {}\n", message); },
                       .complain = complain,
+                      .prepare = [&] { return set_variables(*variables); },
                       .devices = std::move(devices)});
 }
 
@@ -162,6 +168,7 @@ void add_run(CLI::App& app, Context& context) {
                  "Wait until the slice fits; --wait=30s, 5m or 1h limits the time");
   verb->add_flag("-d,--detach", options->is_detached,
                  "Print the slice's name and return when the program has been started");
+  add_variable_options(verb, options->variables);
   verb->prefix_command();
   verb->footer(
       "Signals and the terminal are passed through to the program. Exit status: the program's own; 126 if\n"

@@ -43,7 +43,6 @@ constexpr Equivalent equivalents[] = {
     {"--cpus", "--compute PERCENT for the device's time; carve run does not limit the host's cores"},
     {"--cores", "--compute PERCENT"},
     {"--share", "--compute PERCENT"},
-    {"--env", "NAME=VALUE before the command, as in the shell"},
     // kubectl
     {"edit", "carve get KIND/NAME -o yaml, then carve apply -f FILE"},
     {"patch", "carve apply -f FILE"},

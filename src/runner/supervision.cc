@@ -126,7 +126,11 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
                           .is_detached = request.is_detached,
                           .prepare =
                               [&] {
-                                if (request.is_detached) umask(request.program_umask);
+                                if (request.is_detached) {
+                                  umask(request.program_umask);
+                                  for (const auto& [name, value] : request.env)
+                                    setenv(name.c_str(), value.c_str(), 1);
+                                }
                                 return join_cgroups(request.cgroup_files);
                               },
                           .started = started,

@@ -36,7 +36,8 @@ struct SuperviseRequest {
   uint32_t attempt = 1;
   std::string workdir;  // If empty, HOME, or / if the user cannot enter it.
   std::vector<std::string> command;
-  std::map<std::string, std::string> env;  // The whole environment of the program, unless it is detached.
+  std::map<std::string, std::string> env;  // The whole environment of the program. A detached
+                                           // program also gets that of the supervisor.
   // The number of open files, starting at first_cgroup_file, through which the program joins its cgroups
   // (runner/replica_cgroup.h).
   uint32_t cgroup_files = 0;
@@ -47,7 +48,7 @@ struct SuperviseRequest {
   uint64_t memory_limit_bytes = 0;  // For the message of a kill.
   // Set by `carve run -d` (runner/detached.h). The supervisor writes start_report to its standard output when
   // the program has been executed, creates its files for its own user only, and ends the slice when the
-  // program has ended. The program gets the environment of the supervisor.
+  // program has ended.
   bool is_detached = false;
   uint32_t program_umask = 022;      // Used for a detached program only.
   std::vector<std::string> devices;  // UUIDs of a detached program's slice, in its order.
