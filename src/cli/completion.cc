@@ -52,7 +52,7 @@ bool is_any(std::string_view verb, std::initializer_list<std::string_view> verbs
 
 // Returns the shell command that lists the verb's objects; empty if it has none.
 std::string_view names_of(std::string_view verb) {
-  if (is_any(verb, {"show", "stop", "set", "thaw", "wait"})) return slices;
+  if (is_any(verb, {"show", "stop", "set", "thaw", "wait", "exec"})) return slices;
   if (verb == "history") return slice_objects;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
   if (verb == "logs") return logs;

@@ -29,7 +29,6 @@ constexpr Equivalent equivalents[] = {
     // docker, podman
     {"rm", "carve stop NAME for a slice, carve delete KIND/NAME for an object"},
     {"images", "carve get services -o wide"},
-    {"exec", "carve run, which starts a program in a slice of its own"},
     {"attach", "carve logs -f NAME"},
     {"create", "carve apply -f FILE, or carve slice create"},
     {"restart", "carve rollout restart KIND/NAME"},

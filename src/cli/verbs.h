@@ -71,6 +71,7 @@ void add_top(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_stop(CLI::App& app, Context& context);
+void add_exec(CLI::App& app, Context& context);
 void add_wait(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_node(CLI::App& app, Context& context);

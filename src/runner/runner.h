@@ -44,6 +44,9 @@ struct Run {
   // True for a program of `carve run -d`. Its CUDA_VISIBLE_DEVICES lists the node's devices, as without a
   // supervisor.
   bool is_detached = false;
+  // True for a process of `carve exec`, which joins the running program of a slice. The slice has another
+  // supervisor and is not released.
+  bool joins = false;
   // Called in the program's process before it enters the slice; may be null.
   std::function<Outcome<void>()> prepare = nullptr;
   std::function<void(pid_t)> started = nullptr;          // Called with its pid before it is executed.
