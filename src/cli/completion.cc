@@ -42,6 +42,9 @@ constexpr std::string_view slice_objects = "carve get slices -o name 2>/dev/null
 constexpr std::string_view nodes = "carve get nodes -o name 2>/dev/null | cut -d/ -f2";
 constexpr std::string_view workloads =
     "carve get services -o name 2>/dev/null; carve get applications -o name 2>/dev/null";
+constexpr std::string_view logs =
+    "carve get services -o name 2>/dev/null; carve get applications -o name 2>/dev/null; "
+    "carve get slices -o name 2>/dev/null";
 
 bool is_any(std::string_view verb, std::initializer_list<std::string_view> verbs) {
   return std::ranges::find(verbs, verb) != verbs.end();
@@ -49,10 +52,11 @@ bool is_any(std::string_view verb, std::initializer_list<std::string_view> verbs
 
 // Returns the shell command that lists the verb's objects; empty if it has none.
 std::string_view names_of(std::string_view verb) {
-  if (is_any(verb, {"show", "stop", "set", "thaw"})) return slices;
+  if (is_any(verb, {"show", "stop", "set", "thaw", "wait", "exec"})) return slices;
   if (verb == "history") return slice_objects;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
-  if (is_any(verb, {"describe", "delete", "scale", "autoscale", "logs", "rollout"})) return workloads;
+  if (verb == "logs") return logs;
+  if (is_any(verb, {"describe", "delete", "scale", "autoscale", "rollout"})) return workloads;
   return "";
 }
 

@@ -22,8 +22,8 @@ struct Group {
 std::vector<Group> groups() {
   return {
       {"Programs in slices",
-       {add_run, add_ps, add_top, add_show, add_set, add_stop, add_thaw, add_slice, add_explain, add_history,
-        add_trace}},
+       {add_run, add_exec, add_ps, add_top, add_show, add_set, add_stop, add_wait, add_thaw, add_slice,
+        add_explain, add_history, add_trace}},
       {"Devices and nodes", {add_devices, add_node, add_consolidate, add_label, add_cordon, add_drain}},
       {"Services and other objects",
        {add_apply, add_get, add_describe, add_logs, add_scale, add_autoscale, add_rollout, add_delete,

@@ -3,9 +3,11 @@
 #include <functional>
 #include <thread>
 
+#include "cli/detached_programs.h"
 #include "cli/slice_options.h"
 #include "cli/unknown_words.h"
 #include "cli/user_devices.h"
+#include "cli/variables.h"
 #include "cli/verbs.h"
 #include "runner/runner.h"
 #include "wire/api/device.h"
@@ -17,6 +19,8 @@ namespace {
 struct RunOptions {
   SliceOptions slice;
   std::string wait;
+  bool is_detached = false;
+  VariableOptions variables;
 };
 
 // Parses "30s", "5m", "1h". A bare "--wait" waits without a limit.
@@ -128,6 +132,9 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
   auto request = to_request(options.slice);
   if (!request) return fail(request.error());
 
+  const auto variables = to_variables(options.variables);
+  if (!variables) return fail(variables.error());
+
   const client::AgentClient agent = context.agent();
   const auto allowed = user_devices(agent, *request);
   if (!allowed) return fail(allowed.error());
@@ -137,6 +144,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     return runner::failed_status;
   }
 
+  if (options.is_detached) return run_detached(agent, *slice, program, *variables);
   std::vector<std::string> devices;
   for (const api::SlicePart& part : slice->parts) devices.push_back(part.uuid);
   return runner::run({.agent = agent,
@@ -144,6 +152,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
                       .program = program,
                       .say = [](const std::string& message) { fmt::print(stderr, "carve: {}\n", message); },
                       .complain = complain,
+                      .prepare = [&] { return set_variables(*variables); },
                       .devices = std::move(devices)});
 }
 
@@ -157,15 +166,20 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--name", options->slice.name, "The slice's name [the agent chooses one]");
   verb->add_flag("--wait{forever}", options->wait,
                  "Wait until the slice fits; --wait=30s, 5m or 1h limits the time");
+  verb->add_flag("-d,--detach", options->is_detached,
+                 "Print the slice's name and return when the program has been started");
+  add_variable_options(verb, options->variables);
   verb->prefix_command();
   verb->footer(
       "Signals and the terminal are passed through to the program. Exit status: the program's own; 126 if\n"
       "it cannot be executed; 127 if it does not exist; 128+N if signal N ended it; 125 if carve fails.\n"
-      "The slice ends when the last process in it ends.\n"
+      "The slice ends when the last process in it ends. With -d, it ends with the program: 'carve logs'\n"
+      "prints the output, 'carve wait' waits for the end, and 'carve stop' ends the program.\n"
       "  carve run --memory 4GiB -- python3 train.py\n"
       "  carve run --total-memory 8GiB --devices 2 -- ./two-devices\n"
       "  carve run --parts 8GiB:30%,4GiB:10% -- ./two-devices\n"
-      "  carve run --memory 50% --wait=5m --name nightly -- ./job");
+      "  carve run --memory 50% --wait=5m --name nightly -- ./job\n"
+      "  carve run -d --memory 4GiB --name train -- python3 train.py");
   verb->callback([&context, verb, options] {
     context.problem_status = runner::failed_status;
     std::vector<std::string> program = verb->remaining();  // "carve run --memory 2GiB ls -l" needs no "--".

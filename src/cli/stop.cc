@@ -14,19 +14,11 @@ namespace {
 constexpr std::chrono::seconds end_patience{60};
 constexpr std::chrono::milliseconds poll_interval{10};
 
-// Returns whether the slice has ended. A later slice with the same name is a different slice.
-client::Answer<bool> has_ended(const client::AgentClient& agent, const api::Slice& stopped) {
-  const auto now = agent.slice(stopped.name);
-  if (now) return now->ended_ns != 0 || now->created_ns != stopped.created_ns;
-  if (now.error().type == shown(FailureKind::not_found).type) return true;
-  return tl::unexpected(now.error());
-}
-
 // Returns whether the slice ended in time. Prints a message if it did not.
 bool wait_for_end(Context& context, const client::AgentClient& agent, const api::Slice& stopped) {
   const auto deadline = std::chrono::steady_clock::now() + end_patience;
   for (;;) {
-    const auto ended = has_ended(agent, stopped);
+    const auto ended = has_ended(agent, stopped.name, stopped.created_ns);
     if (!ended) {
       complain(ended.error());
       break;
@@ -44,6 +36,14 @@ bool wait_for_end(Context& context, const client::AgentClient& agent, const api:
 }
 
 }  // namespace
+
+client::Answer<bool> has_ended(const client::AgentClient& agent, const std::string& name,
+                               uint64_t created_ns) {
+  const auto now = agent.slice(name);
+  if (now) return now->ended_ns != 0 || now->created_ns != created_ns;
+  if (now.error().type == shown(FailureKind::not_found).type) return true;
+  return tl::unexpected(now.error());
+}
 
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
                  StopWait wait, const std::function<void(const std::string&)>& report) {

@@ -29,11 +29,9 @@ constexpr Equivalent equivalents[] = {
     // docker, podman
     {"rm", "carve stop NAME for a slice, carve delete KIND/NAME for an object"},
     {"images", "carve get services -o wide"},
-    {"exec", "carve run, which starts a program in a slice of its own"},
-    {"attach", "carve logs NAME, for programs of services and jobs"},
+    {"attach", "carve logs -f NAME"},
     {"create", "carve apply -f FILE, or carve slice create"},
     {"restart", "carve rollout restart KIND/NAME"},
-    {"wait", "carve rollout status KIND/NAME, or carve apply --wait"},
     {"start", "carve up for the agent, carve run for a program, carve eas start for a service"},
     {"info", "carve doctor"},
     {"system", "carve doctor"},
@@ -44,8 +42,6 @@ constexpr Equivalent equivalents[] = {
     {"--cpus", "--compute PERCENT for the device's time; carve run does not limit the host's cores"},
     {"--cores", "--compute PERCENT"},
     {"--share", "--compute PERCENT"},
-    {"--detach", "'&' of the shell, or nohup"},
-    {"--env", "NAME=VALUE before the command, as in the shell"},
     // kubectl
     {"edit", "carve get KIND/NAME -o yaml, then carve apply -f FILE"},
     {"patch", "carve apply -f FILE"},

@@ -73,6 +73,8 @@ void add_top(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_stop(CLI::App& app, Context& context);
+void add_exec(CLI::App& app, Context& context);
+void add_wait(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_node(CLI::App& app, Context& context);
 void add_label(CLI::App& app, Context& context);
@@ -99,6 +101,9 @@ enum class StopWait { none, until_ended };
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
                  StopWait wait, const std::function<void(const std::string&)>& report);
 void print_name(const std::string&);
+// Returns whether the slice has ended. A later slice with the same name is a different slice.
+client::Answer<bool> has_ended(const client::AgentClient& agent, const std::string& name,
+                               uint64_t created_ns);
 
 // Adds -o to a verb that can print in these formats.
 void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms = {"table", "json"});

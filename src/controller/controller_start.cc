@@ -24,6 +24,7 @@
 #include "os/command_line.h"
 #include "os/directory.h"
 #include "os/log.h"
+#include "os/process.h"
 #include "os/service_watchdog.h"
 #include "os/socket.h"
 #include "os/user.h"
@@ -131,21 +132,14 @@ Outcome<Locks> lock(const Options& o) {
 
 namespace {
 
-std::string own_folder() {
-  char own[4096] = "";
-  const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-  const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  return path.substr(0, path.rfind('/'));
-}
-
 // The start scripts for engine pods, and the console, are installed with this program.
-std::string engine_scripts() { return own_folder() + "/../share/carve/engines"; }
-std::string installed_console() { return own_folder() + "/../share/carve/console"; }
+std::string engine_scripts() { return os::own_folder() + "/../share/carve/engines"; }
+std::string installed_console() { return os::own_folder() + "/../share/carve/console"; }
 
 }  // namespace
 
 Outcome<Launcher> begin_launcher(const Options& o) {
-  return Launcher::begin(own_folder() + "/carve-supervise", o.state + programs_folder);
+  return Launcher::begin(os::own_folder() + "/carve-supervise", o.state + programs_folder);
 }
 
 Outcome<std::unique_ptr<ClusterThread>> begin_cluster(const Options& o) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -131,6 +132,13 @@ const std::string& boot_id() {
     return id;
   }();
   return known;
+}
+
+std::string own_folder() {
+  char own[4096] = "";
+  const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+  const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  return path.substr(0, path.rfind('/'));
 }
 
 }  // namespace carve::os

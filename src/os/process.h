@@ -55,4 +55,7 @@ void send_signal(const Fd& pidfd, int signal);
 
 const std::string& boot_id();  // Read once.
 
+// Returns the folder of this process's program file.
+std::string own_folder();
+
 }  // namespace carve::os

@@ -100,11 +100,14 @@ std::string program_list(const Run& run, const std::string& entered, bool has_li
 client::Answer<api::Entered> enter(const Run& run) {
   if (run.slice.empty()) return api::Entered{};
   const char* const given = std::getenv("CUDA_VISIBLE_DEVICES");
-  const char* const visible = run.is_supervised || std::getenv(slice_variable) != nullptr ? nullptr : given;
-  const std::string of_document = run.is_supervised && given != nullptr ? given : "";
+  const bool has_document = run.is_supervised && !run.is_detached;
+  const bool has_list = !has_document && !run.joins && std::getenv(slice_variable) == nullptr;
+  const char* const visible = has_list ? given : nullptr;
+  const std::string of_document = has_document && given != nullptr ? given : "";
   const api::EnterRequest request{.command = fmt::format("{}", fmt::join(run.program, " ")),
                                   .visible_devices = visible != nullptr ? visible : "",
-                                  .visible_devices_set = visible != nullptr};
+                                  .visible_devices_set = visible != nullptr,
+                                  .joins = run.joins};
   auto entered =
       call_patiently(run, [&](const client::AgentClient& agent) { return agent.enter(run.slice, request); });
   if (!entered) return entered;
@@ -231,7 +234,7 @@ int exit_status(int wait_status) {
 int run(const Run& run) {
   // The slice ends with its last process, or with this process if no process entered it.
   const auto give_back = [&] {
-    if (!run.is_supervised && !run.slice.empty()) (void)run.agent.end(run.slice);
+    if (!run.is_supervised && !run.joins && !run.slice.empty()) (void)run.agent.end(run.slice);
     return failed_status;
   };
   const auto fail = [&](const char* what) {
@@ -241,8 +244,8 @@ int run(const Run& run) {
   const Signals signals;
   // Keeps all descendants of a supervised program below its supervisor, so that the owner of a listening
   // socket can be found there.
-  if (run.is_supervised || !run.slice.empty()) prctl(PR_SET_CHILD_SUBREAPER, 1);
-  if (!run.slice.empty()) {
+  if (run.is_supervised || (!run.slice.empty() && !run.joins)) prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (!run.slice.empty() && !run.joins) {
     const auto watching =
         call_patiently(run, [&](const client::AgentClient& agent) { return agent.supervise(run.slice); });
     if (!watching) {
@@ -271,8 +274,11 @@ int run(const Run& run) {
 
   ChildReport message{};
   bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.
+  bool has_entered = false, has_failed = false;
   while (::read(from_child.get(), &message, sizeof message) == sizeof message) {
     cgroup = cgroup || message.cgroup;
+    has_entered = true;
+    has_failed = has_failed || message.phase != ChildReport::entered;
     if (message.phase == ChildReport::entered && message.cgroup && !run.is_supervised)
       prctl(PR_SET_CHILD_SUBREAPER, 0);
     if (message.phase == ChildReport::not_executed)
@@ -281,6 +287,7 @@ int run(const Run& run) {
                       message.error == ENOENT ? "there is no such program" : std::strerror(message.error)));
     if (message.phase == ChildReport::not_entered) give_back();
   }
+  if (run.executed && has_entered && !has_failed) run.executed();
   return see_through(run, child, cgroup, signals.fd());
 }
 

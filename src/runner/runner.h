@@ -41,9 +41,16 @@ struct Run {
   // program has ended. The kernel kills the program if this process is killed, unless the program changed its
   // user.
   bool is_supervised = false;
+  // True for a program of `carve run -d`. Its CUDA_VISIBLE_DEVICES lists the node's devices, as without a
+  // supervisor.
+  bool is_detached = false;
+  // True for a process of `carve exec`, which joins the running program of a slice. The slice has another
+  // supervisor and is not released.
+  bool joins = false;
   // Called in the program's process before it enters the slice; may be null.
   std::function<Outcome<void>()> prepare = nullptr;
   std::function<void(pid_t)> started = nullptr;          // Called with its pid before it is executed.
+  std::function<void()> executed = nullptr;              // Called when the program has been executed.
   std::function<void(int wait_status)> ended = nullptr;  // Called with the program's waitpid() status.
   std::vector<std::string> devices = {};  // UUIDs of the slice's devices in its order; empty if unknown.
 };

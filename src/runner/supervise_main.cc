@@ -1,6 +1,6 @@
 // carve-supervise: runs one program in its slice and keeps its exit status and output. The controller's
-// launcher starts it as the program's user. It outlives the controller and reads a SuperviseRequest from
-// standard input.
+// launcher, or `carve run -d`, starts it as the program's user. It outlives both and reads a SuperviseRequest
+// from standard input.
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -15,7 +15,7 @@ namespace {
 constexpr const char* help =
     "carve-supervise: runs one program in its slice and keeps its exit status and output.\n"
     "\n"
-    "The controller (carve-controller) starts it as the program's user; users do not start it. It reads its\n"
+    "carve-controller and carve run -d start it as the program's user; users do not start it. It reads its\n"
     "request from standard input as one JSON document and takes no options.\n"
     "\n"
     "Exit status: 0 the program has ended, 3 another supervisor holds the directory, 4 this attempt was\n"

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "runner/program_output.h"
 #include "runner/replica_cgroup.h"
 #include "runner/runner.h"
+#include "wire/api/slice.h"
 
 namespace carve::runner {
 namespace {
@@ -81,9 +84,25 @@ bool enter_workdir(const SuperviseRequest& request) {
   return (home != request.env.end() && chdir(home->second.c_str()) == 0) || chdir("/") == 0;
 }
 
+// Reports the start to `carve run -d`, which may have been killed in the meantime.
+void report_start(os::Fd& socket) {
+  if (socket) send(socket.get(), start_report.data(), start_report.size(), MSG_NOSIGNAL);
+  socket.reset();
+}
+
+// Ends the slice of a detached program with the program's remaining processes. The slice usually ends by
+// itself at the same moment, and a later slice may already have its name.
+void end_slice(const SuperviseRequest& request) {
+  if (!request.is_detached || request.slice.empty()) return;
+  const client::AgentClient agent(request.agent_socket);
+  const auto slice = agent.slice(request.slice);
+  if (slice && slice->created_ns == request.slice_created_ns && slice->ended_ns == 0)
+    (void)agent.end(request.slice);
+}
+
 // Runs the program and fills in the state, which is written once the program has a process.
 void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
-                 SupervisorState& state) {
+                 os::Fd start_socket, SupervisorState& state) {
   if (!enter_workdir(request)) {
     output.add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
     state.exit_status = failed_status;
@@ -104,13 +123,24 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
                           .say = [&](const std::string& text) { output.add_line(text); },
                           .complain = [&](const api::Problem& p) { fmt::print(stderr, "{}\n", p.detail); },
                           .is_supervised = true,
-                          .prepare = [&] { return join_cgroups(request.cgroup_files); },
+                          .is_detached = request.is_detached,
+                          .prepare =
+                              [&] {
+                                if (request.is_detached) {
+                                  umask(request.program_umask);
+                                  for (const auto& [name, value] : request.env)
+                                    setenv(name.c_str(), value.c_str(), 1);
+                                }
+                                return join_cgroups(request.cgroup_files);
+                              },
                           .started = started,
+                          .executed = [&] { report_start(start_socket); },
                           .ended =
                               [&](int wait_status) {
                                 if (WIFSIGNALED(wait_status))
                                   state.signal = static_cast<uint32_t>(WTERMSIG(wait_status));
-                              }});
+                              },
+                          .devices = request.devices});
   state.exit_status = static_cast<uint32_t>(status);
 }
 
@@ -128,6 +158,11 @@ void clean_up(const std::vector<std::string>& command) {
 }  // namespace
 
 int supervise(const SuperviseRequest& request) {
+  os::Fd start_socket;
+  if (request.is_detached) {
+    umask(077);
+    start_socket = os::Fd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  }
   close_files_at_exec(request.cgroup_files + (request.has_liveness_file ? 1 : 0));
   // Opened first, because the program's user may have no rights to the folders above the directory, and the
   // working directory changes.
@@ -156,9 +191,9 @@ int supervise(const SuperviseRequest& request) {
   (*output)->redirect();
   const os::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   dup2(null.get(), STDIN_FILENO);
-  set_whole_environment(request.env);
+  if (!request.is_detached) set_whole_environment(request.env);
   const uint64_t kills_before = memory_kills_of(request);
-  run_program(request, directory, **output, *state);
+  run_program(request, directory, **output, std::move(start_socket), *state);
   if (memory_kills_of(request) > kills_before) state->exceeded_memory_bytes = request.memory_limit_bytes;
 
   if (!request.cleanup.empty()) {
@@ -171,12 +206,14 @@ int supervise(const SuperviseRequest& request) {
     state->start_error = (*output)->last_error();
   }
 
+  end_slice(request);
   // The program has ended. Beyond this point only the outcome is written.
   state->ended_ns = os::utc_ns();
-  const auto written = write_state(directory, *state);
+  const auto written = write_last_state(directory, *state);
   if (request.has_liveness_file) close(first_cgroup_file + static_cast<int>(request.cgroup_files));
   (*output)->finish();
-  (*output)->add_line(fmt::format("attempt {} ended: {}", request.attempt, exit_text(*state)));
+  if (!request.is_detached)  // `carve wait` reports it.
+    (*output)->add_line(fmt::format("attempt {} ended: {}", request.attempt, exit_text(*state)));
   return written ? 0 : failed_status;
 }
 

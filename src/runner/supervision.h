@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/failure.h"
@@ -24,6 +25,7 @@ inline constexpr int supervised_status = 3;  // Another supervisor holds the dir
 inline constexpr int begun_status = 4;       // This attempt was already started.
 
 inline constexpr int first_cgroup_file = 3;
+inline constexpr std::string_view start_report = "started\n";
 
 // The standard input of carve-supervise, as JSON. The command and the environment are not on the command
 // line, which other users could read.
@@ -34,15 +36,23 @@ struct SuperviseRequest {
   uint32_t attempt = 1;
   std::string workdir;  // If empty, HOME, or / if the user cannot enter it.
   std::vector<std::string> command;
-  std::map<std::string, std::string> env;  // The whole environment of the program.
+  std::map<std::string, std::string> env;  // The whole environment of the program. A detached
+                                           // program also gets that of the supervisor.
   // The number of open files, starting at first_cgroup_file, through which the program joins its cgroups
   // (runner/replica_cgroup.h).
   uint32_t cgroup_files = 0;
   // Whether the open liveness file follows them. The supervisor closes it when its program has ended
   // (runner/liveness_file.h).
   bool has_liveness_file = false;
-  std::string memory_events;         // Counts kills by the memory limit; empty if there is no limit.
-  uint64_t memory_limit_bytes = 0;   // For the message of a kill.
+  std::string memory_events;        // Counts kills by the memory limit; empty if there is no limit.
+  uint64_t memory_limit_bytes = 0;  // For the message of a kill.
+  // Set by `carve run -d` (runner/detached.h). The supervisor writes start_report to its standard output when
+  // the program has been executed, creates its files for its own user only, and ends the slice when the
+  // program has ended.
+  bool is_detached = false;
+  uint32_t program_umask = 022;      // Used for a detached program only.
+  std::vector<std::string> devices;  // UUIDs of a detached program's slice, in its order.
+  uint64_t slice_created_ns = 0;     // The slice of a detached program.
   std::vector<std::string> cleanup;  // A command to run when the program has ended, before its end is
                                      // written; empty if none.
 };

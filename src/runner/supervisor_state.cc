@@ -1,6 +1,7 @@
 #include "runner/supervisor_state.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -116,6 +117,17 @@ Outcome<SupervisorState> read_state(const std::string& directory) {
 
 Outcome<void> write_state(const std::string& directory, const SupervisorState& state) {
   return os::replace_file(directory + "/" + state_file_name, api::write(state), program_file_mode);
+}
+
+Outcome<void> write_last_state(const std::string& directory, const SupervisorState& state) {
+  auto written = write_state(directory, state);
+  if (written) return written;
+  const os::Fd file(open((directory + "/" + state_file_name).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const std::string text = api::write(state);
+  const auto size = static_cast<ssize_t>(text.size());
+  if (!file || pwrite(file.get(), text.data(), text.size(), 0) != size || ftruncate(file.get(), size) != 0)
+    return written;
+  return {};
 }
 
 Outcome<void> hold_liveness(int lock) {

@@ -78,5 +78,8 @@ Outcome<SeenProgram> read_program(const std::string& directory, const std::strin
 Outcome<SupervisorState> read_state(const std::string& directory);
 Outcome<void> write_state(const std::string& directory, const SupervisorState&);
 Outcome<void> hold_liveness(int lock);
+// Writes the last state. If no new file can be written, for example because the program's output filled the
+// disk, it overwrites the old one, whose space is sufficient. A crash of the machine may then damage it.
+Outcome<void> write_last_state(const std::string& directory, const SupervisorState&);
 
 }  // namespace carve::runner

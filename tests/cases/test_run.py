@@ -251,3 +251,27 @@ rm -rf "$XDG_RUNTIME_DIR" "$HOME"
     first, second = [json.loads(line) for line in done.stdout.splitlines()]
     assert first["error"] is None and first["bytes_allocated"] == GiB
     assert second["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def test_variables_follow_the_rules_of_docker(world):
+    file = world.folder / "variables"
+    file.write_text("# comment\nA=of the file\nB=kept\nTAKEN\n")
+    program = ["sh", "-c", "echo $A,$B,$TAKEN"]
+    words = ["--memory", "1GiB", "--env-file", file, "-e", "A=last", "-e", "TAKEN"]
+    done = world.carve("run", *words, "--", *program, env={"TAKEN": "here"})
+    assert done.stdout == "last,kept,here\n", done.stderr
+    detached = world.carve("run", "-d", "--name", "a", *words, "--", *program, env={"TAKEN": "here"})
+    assert detached.returncode == 0 and world.carve("wait", "a").returncode == 0
+    assert world.carve("logs", "a").stdout == "last,kept,here\n"
+
+
+@pytest.mark.parametrize("words, says", [
+    (["-e", "CUDA_VISIBLE_DEVICES=0"], "--env 'CUDA_VISIBLE_DEVICES': carve sets this variable"),
+    (["-e", "CARVE_SLICE=x"], "--env 'CARVE_SLICE'"),
+    (["-e", "=x"], "must be NAME=VALUE"),
+    (["--env-file", "/no/such/file"], "--env-file /no/such/file: No such file"),
+])
+def test_variables_that_cannot_be_set_are_rejected_before_the_grant(world, words, says):
+    done = world.carve("run", "--memory", "1GiB", *words, "--", "true")
+    assert done.returncode == 125 and says in done.stderr, done.stderr
+    assert not world.json("ps", "-a")["slices"]

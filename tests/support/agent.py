@@ -42,7 +42,8 @@ class Agent:
             os.chown(self.folder, uid, uid)
         self.socket = self.folder / "s"
         self.arguments = [*(["--sim", spec] if spec else []), "--state", str(self.folder / "state"), "--socket", str(self.socket), *arguments]
-        self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket), "NO_COLOR": "1"}
+        self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket), "NO_COLOR": "1",
+                            "XDG_STATE_HOME": str(self.folder / "user-state")}
         self.process_environment = environment  # Environment of the agent, or None for this process's.
         self.programs = []
         self.limits = {}  # Limits of the agent's process, such as {resource.RLIMIT_NOFILE: 100}.

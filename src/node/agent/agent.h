@@ -167,6 +167,7 @@ struct ConsolidationView {
 struct EnterRequest {
   std::string command;                         // For display.
   std::optional<std::string> visible_devices;  // The program's CUDA_VISIBLE_DEVICES if it is set.
+  bool joins = false;  // Whether the program must be running, and the caller becomes another process.
 };
 struct Entry {
   std::map<std::string, std::string> environment;  // To set before the program is executed.

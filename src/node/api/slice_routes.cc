@@ -208,7 +208,7 @@ http::Response enter(const RequestContext& a, const std::string& name) {
   if (!slice) return problem(slice.error());
   auto peer = peer_of(a.caller);
   if (!peer) return problem(peer.error());
-  EnterRequest asked{.command = d->command.substr(0, 1024), .visible_devices = {}};
+  EnterRequest asked{.command = d->command.substr(0, 1024), .visible_devices = {}, .joins = d->joins};
   if (d->visible_devices_set) asked.visible_devices = d->visible_devices;
   const auto entry = a.agent.enter(slice->record.id, std::move(*peer), asked);
   if (!entry) return problem(refuse(entry.error()));

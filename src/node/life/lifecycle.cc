@@ -242,19 +242,39 @@ void Lifecycle::make_cgroup(LiveSlice& slice) {
   ending_.watch_cgroup(slice);
 }
 
+namespace {
+
+// Without a cgroup, a process that joins and its orphans could not be found by their descent.
+Outcome<void> may_join(const LiveSlice& slice, bool has_program) {
+  if (!has_program)
+    return failure(FailureKind::failed_precondition, "the program of slice {} is not running", slice.name());
+  if (!slice.cgroup)
+    return failure(
+        FailureKind::failed_precondition,
+        "slice {} has no cgroup, so no other process can join it; this needs an agent that runs as "
+        "root",
+        slice.name());
+  return {};
+}
+
+}  // namespace
+
 Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequest& request) {
   if (slice.stopping) return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
   if (!slice.has_programs())
     return failure(FailureKind::invalid_argument,
                    "slice {} is for containers; start a container with --device {}={}", slice.name(),
                    cdi_kind, slice.name());
+  const bool has_program = slice.root.pidfd && os::alive(slice.root.pidfd);
+  if (request.joins)
+    if (const auto good = may_join(slice, has_program); !good) return tl::unexpected(good.error());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
   // The cgroup was given a pid, which is certainly the process's own only if the process is still alive.
   if (!os::alive(peer.pidfd))
     return failure(FailureKind::failed_precondition, "process {} has ended", peer.process.pid);
   slice.entered = true;
-  if (!slice.root.pidfd || !os::alive(slice.root.pidfd)) {
+  if (!has_program) {
     if (slice.root.pidfd) node_.loop.forget(slice.root.pidfd.get());
     slice.root.id = peer.process;
     slice.identity.root = peer.process;

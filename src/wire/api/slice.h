@@ -173,6 +173,7 @@ struct EnterRequest {
   std::string visible_devices;  // The caller's CUDA_VISIBLE_DEVICES, which the agent intersects with the
                                 // slice's devices.
   bool visible_devices_set = false;
+  bool joins = false;  // The slice's program must be running, and the caller becomes another process of it.
 };
 
 struct Entered {
