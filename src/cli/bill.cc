@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/amounts.h"
-#include "cli/object_output.h"
 #include "cli/period.h"
 #include "objects/budget_object.h"
 #include "objects/tariff_object.h"
@@ -16,11 +15,6 @@
 
 namespace carve::cli {
 namespace {
-
-template <class T>
-struct List {
-  std::vector<T> items;
-};
 
 std::vector<std::string> row_of(const objects::Tariff& tariff) {
   const objects::TariffSpec& spec = tariff.spec;
@@ -38,24 +32,6 @@ std::vector<std::string> row_of(const objects::Budget& budget) {
           fmt::format("{}%", budget.status.percent),
           harmless(spec.then),
           budget.status.holds ? "jobs wait" : "-"};
-}
-
-template <class T>
-void print_prices(Context& context, const objects::KindText& kind, const std::string& json,
-                  bool names_alone) {
-  const auto list = api::read<List<T>>(json, api::Reading::lenient);
-  if (!list) {
-    complain({.title = "list", .detail = "cannot read the controller's response: " + list.error()});
-    context.status = failed_status;
-    return;
-  }
-  if (list->items.empty()) return fmt::print(stderr, "No {}. Create one: carve apply -f FILE\n", kind.plural);
-  std::vector<std::vector<std::string>> rows;
-  for (const T& item : list->items) {
-    if (names_alone) fmt::print("{}/{}\n", kind.singular, harmless(item.metadata.name));
-    rows.push_back(row_of(item));
-  }
-  if (!names_alone) fmt::print("{}", table(price_heading(kind.value), rows));
 }
 
 std::string upper(std::string word) {
@@ -198,50 +174,33 @@ void add_bill_explain(CLI::App* bill, Context& context) {
 
 }  // namespace
 
-const std::vector<std::string>& price_heading(objects::Kind kind) {
-  static const std::vector<std::string> tariffs = {"NAME",     "FROM",        "PRICE PER GPU-HOUR",
-                                                   "CURRENCY", "GRANULARITY", "MINIMUM"};
-  static const std::vector<std::string> budgets = {"NAME",    "ACCOUNT", "LIMIT", "USED",
-                                                   "PERCENT", "THEN",    "HOLDS"};
-  return kind == objects::Kind::tariff ? tariffs : budgets;
+ObjectCells price_heading(objects::Kind kind) {
+  if (kind == objects::Kind::tariff)
+    return {{"NAME", "FROM", "PRICE PER GPU-HOUR", "CURRENCY", "GRANULARITY", "MINIMUM"}, {}};
+  return {{"NAME", "ACCOUNT", "LIMIT", "USED", "PERCENT", "THEN", "HOLDS"}, {}};
 }
 
-Result<std::vector<std::string>, std::string> price_cells(objects::Kind kind, const std::string& json) {
+Result<ObjectCells, std::string> price_cells(objects::Kind kind, const std::string& json) {
   if (kind == objects::Kind::tariff) {
     const auto tariff = api::read<objects::Tariff>(json, api::Reading::lenient);
     if (!tariff) return tl::unexpected(tariff.error());
-    return row_of(*tariff);
+    return ObjectCells{row_of(*tariff), {}};
   }
   const auto budget = api::read<objects::Budget>(json, api::Reading::lenient);
   if (!budget) return tl::unexpected(budget.error());
-  return row_of(*budget);
-}
-
-void get_prices(Context& context, const ObjectName& object, const std::string& output) {
-  const client::Client controller = context.controller();
-  const bool all = object.name.empty();
-  const auto text =
-      all ? whole_list(controller, list_path(object.kind)) : controller.text(object_path(object));
-  answered(context, text, [&](const auto& json) {
-    if (output == "json") return fmt::print("{}\n", api::indented(json));
-    if (output == "yaml") return fmt::print("{}", yaml_of(json));
-    const std::string list = all ? json : fmt::format("{{\"items\":[{}]}}", json);
-    const objects::KindText& kind = objects::text_of(object.kind);
-    if (object.kind == objects::Kind::tariff)
-      print_prices<objects::Tariff>(context, kind, list, output == "name");
-    else
-      print_prices<objects::Budget>(context, kind, list, output == "name");
-  });
+  return ObjectCells{row_of(*budget), {}};
 }
 
 void describe_price(Context& context, const ObjectName& object) {
-  const client::Client controller = context.controller();
-  answered(context, controller.text(object_path(object)), [&](const auto& json) {
-    const objects::KindText& kind = objects::text_of(object.kind);
-    const std::string list = fmt::format("{{\"items\":[{}]}}", json);
-    if (object.kind == objects::Kind::budget)
-      return print_prices<objects::Budget>(context, kind, list, false);
-    print_prices<objects::Tariff>(context, kind, list, false);
+  answered(context, context.controller().text(object_path(object)), [&](const auto& json) {
+    const auto cells = price_cells(object.kind, json);
+    if (!cells) {
+      complain({.title = "object", .detail = "cannot read the controller's response: " + cells.error()});
+      context.status = failed_status;
+      return;
+    }
+    fmt::print("{}", table(price_heading(object.kind).narrow, {cells->narrow}));
+    if (object.kind != objects::Kind::tariff) return;
     const auto tariff = api::read<objects::Tariff>(json, api::Reading::lenient);
     if (!tariff) return;
     for (const objects::TariffUnits& units : tariff->spec.units)

@@ -2,8 +2,10 @@
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/messages.h"
+#include "cli/output_format.h"
 #include "cli/verbs.h"
 #include "wire/api/device.h"
+#include "wire/api/json_value.h"
 
 namespace carve::cli {
 namespace {
@@ -25,7 +27,8 @@ std::string power(const DeviceReadings& r) {
   return r.power_limit_milliwatts ? fmt::format("{} of {} W", now, *r.power_limit_milliwatts / 1000) : now;
 }
 
-void print(const api::DeviceList& list, bool wide) {
+void print(const api::DeviceList& list, const OutputOptions& output) {
+  const bool wide = parse_output_format(output.format)->kind == OutputFormat::Kind::wide;
   std::vector<std::string> heading{"DEVICE", "NAME",    "NATIVE", "RESERVED", "USABLE", "GRANTED",
                                    "FREE",   "COMPUTE", "SLICES", "POLICY",   "HEALTH"};
   if (wide)
@@ -59,7 +62,7 @@ void print(const api::DeviceList& list, bool wide) {
            d.uuid});
     rows.push_back(std::move(row));
   }
-  fmt::print("{}", table(heading, rows));
+  fmt::print("{}", listed(output, heading, rows));
   for (const api::Device& d : list.devices)
     if (!d.policy.blocked_by.empty())
       fmt::print("* device {}: policy {} takes effect when these slices have ended: {}\n", d.index,
@@ -78,13 +81,19 @@ void print(const api::DeviceList& list, bool wide) {
 void add_devices(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "devices", "List the devices with their native, reserved, usable, granted and free memory");
-  add_output(verb, context, {"table", "wide", "json"});
-  verb->callback([&context] {
+  auto output = std::make_shared<OutputOptions>();
+  add_output_options(verb, *output);
+  verb->footer("  carve devices -o custom-columns=DEVICE:.index,FREE:.free_bytes");
+  verb->callback([&context, output] {
     answered(context, context.agent().devices(), [&](const auto& list) {
-      if (context.json())
-        print_json(list);
-      else
-        print(list, context.output == "wide");
+      auto json = api::parse(api::write(list));
+      const Listing listing{.list_key = "devices", .name = [](const api::Json& device) {
+                              return fmt::format("device/{}", device.value("index", 0u));
+                            }};
+      if (!json || print_document(context, *output, *json, listing)) return;
+      // The table follows the order of the sorted document.
+      if (const auto sorted = api::read<api::DeviceList>(json->dump(), api::Reading::lenient))
+        print(*sorted, *output);
     });
   });
 }

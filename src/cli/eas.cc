@@ -136,7 +136,7 @@ void add_resource(CLI::App* eas, Context& context, const std::shared_ptr<EasOpti
   CLI::App* resource = eas->add_subcommand("resource", "Show resource groups, which are node pools");
   resource->require_subcommand(1);
   resource->add_subcommand("ls", "List the node pools")->callback([&context] {
-    get_nodes_or_pools(context, {.kind = objects::Kind::pool}, "", "table");
+    print_all(context, objects::Kind::pool);
   });
   CLI::App* desc = resource->add_subcommand("desc", "Show a node pool");
   desc->add_option("NAME", options->name, "The pool")->required();

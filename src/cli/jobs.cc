@@ -7,27 +7,15 @@
 
 #include "base/bytes.h"
 #include "base/share.h"
-#include "cli/object_output.h"
 #include "objects/job_object.h"
 #include "objects/queue_object.h"
 #include "objects/ray_cluster_object.h"
-#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
 
 constexpr std::chrono::milliseconds job_interval{100};
 constexpr std::chrono::seconds controller_patience{30};  // Time for the controller to restart.
-
-struct QueueList {
-  std::vector<objects::Queue> items;
-};
-struct JobList {
-  std::vector<objects::Job> items;
-};
-struct RayClusterList {
-  std::vector<objects::RayCluster> items;
-};
 
 std::string shown_or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
 
@@ -81,34 +69,12 @@ void wide_part(const objects::Job& job, std::vector<std::string>& row) {
 }
 
 template <class T>
-void print_rows(const std::vector<T>& items, std::vector<std::string> heading,
-                const std::vector<std::string>& wide_heading, bool wide) {
-  if (wide) heading.insert(heading.end(), wide_heading.begin(), wide_heading.end());
-  std::vector<std::vector<std::string>> rows;
-  for (const T& item : items) {
-    rows.push_back(row_of(item));
-    if (wide) wide_part(item, rows.back());
-  }
-  fmt::print("{}", table(heading, rows));
-}
-
-template <class List>
-void print_list(Context& context, objects::Kind kind, const std::string& json, const std::string& output,
-                const std::vector<std::string>& heading, const std::vector<std::string>& wide_heading) {
-  const auto list = api::read<List>(json, api::Reading::lenient);
-  if (!list) {
-    complain({.title = "list", .detail = "cannot read the controller's response: " + list.error()});
-    context.status = failed_status;
-    return;
-  }
-  const objects::KindText& text = objects::text_of(kind);
-  if (output == "name")
-    for (const auto& item : list->items) fmt::print("{}/{}\n", text.singular, item.metadata.name);
-  else if (list->items.empty())
-    fmt::print(stderr, "No {}.{}\n", text.plural,
-               kind == objects::Kind::job ? " Submit one: carve submit" : " Create one: carve apply -f FILE");
-  else
-    print_rows(list->items, heading, wide_heading, output == "wide");
+Result<ObjectCells, std::string> cells_of(const std::string& json) {
+  const auto object = api::read<T>(json, api::Reading::lenient);
+  if (!object) return tl::unexpected(object.error());
+  ObjectCells cells{row_of(*object), {}};
+  wide_part(*object, cells.wide);
+  return cells;
 }
 
 void detail(const char* name, const std::string& value) {
@@ -208,48 +174,16 @@ void describe_pods(const objects::JobStatus& s) {
 
 }  // namespace
 
-const std::vector<std::string>& job_heading(objects::Kind kind) {
-  if (kind == objects::Kind::ray_cluster) return heading_of_clusters;
-  return kind == objects::Kind::queue ? heading_of_queues : heading_of_jobs;
+ObjectCells job_heading(objects::Kind kind) {
+  if (kind == objects::Kind::queue) return {heading_of_queues, {"MAX RUNNING", "MAX SLICES"}};
+  const bool is_cluster = kind == objects::Kind::ray_cluster;
+  return {is_cluster ? heading_of_clusters : heading_of_jobs, {"ACCOUNT", "SUBMITTED", "REASON"}};
 }
 
-Result<std::vector<std::string>, std::string> job_cells(objects::Kind kind, const std::string& json) {
-  if (kind == objects::Kind::queue) {
-    const auto queue = api::read<objects::Queue>(json, api::Reading::lenient);
-    if (!queue) return tl::unexpected(queue.error());
-    return row_of(*queue);
-  }
-  if (kind == objects::Kind::ray_cluster) {
-    const auto cluster = api::read<objects::RayCluster>(json, api::Reading::lenient);
-    if (!cluster) return tl::unexpected(cluster.error());
-    return row_of(*cluster);
-  }
-  const auto job = api::read<objects::Job>(json, api::Reading::lenient);
-  if (!job) return tl::unexpected(job.error());
-  return row_of(*job);
-}
-
-void get_queues_or_jobs(Context& context, const ObjectName& object, const std::string& name_space,
-                        const std::string& selector, const std::string& output) {
-  const client::Client controller = context.controller();
-  const bool all = object.name.empty();
-  std::string target = list_path(object.kind) + "?namespace=" + api::percent_encoded(name_space);
-  if (!selector.empty()) target += "&labelSelector=" + api::percent_encoded(selector);
-  const auto text = all ? whole_list(controller, target) : controller.text(object_path(object));
-  answered(context, text, [&](const auto& json) {
-    if (output == "json") return fmt::print("{}\n", api::indented(json));
-    if (output == "yaml") return fmt::print("{}", yaml_of(json));
-    const std::string list = all ? json : fmt::format("{{\"items\":[{}]}}", json);
-    if (object.kind == objects::Kind::queue)
-      print_list<QueueList>(context, object.kind, list, output, heading_of_queues,
-                            {"MAX RUNNING", "MAX SLICES"});
-    else if (object.kind == objects::Kind::ray_cluster)
-      print_list<RayClusterList>(context, object.kind, list, output, heading_of_clusters,
-                                 {"ACCOUNT", "SUBMITTED", "REASON"});
-    else
-      print_list<JobList>(context, object.kind, list, output, heading_of_jobs,
-                          {"ACCOUNT", "SUBMITTED", "REASON"});
-  });
+Result<ObjectCells, std::string> job_cells(objects::Kind kind, const std::string& json) {
+  if (kind == objects::Kind::queue) return cells_of<objects::Queue>(json);
+  if (kind == objects::Kind::ray_cluster) return cells_of<objects::RayCluster>(json);
+  return cells_of<objects::Job>(json);
 }
 
 void describe_queue_or_job(Context& context, const ObjectName& object) {

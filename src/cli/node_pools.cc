@@ -1,11 +1,7 @@
-// `carve get|describe nodes|pools` and `carve explain slicing`.
+// The columns and details of nodes and pools, and `carve explain slicing`.
 #include "cli/node_pools.h"
 
 #include "base/bytes.h"
-#include "cli/bill.h"
-#include "cli/jobs.h"
-#include "cli/object_output.h"
-#include "cli/plain_objects.h"
 #include "objects/node_object.h"
 #include "objects/pool_object.h"
 #include "wire/api/percent.h"
@@ -37,12 +33,7 @@ std::string units_text(const objects::GpuMemUnits& units) {
   return units.unit.empty() ? "-" : fmt::format("{}/{} x {}", units.allocated, units.capacity, units.unit);
 }
 
-const std::vector<std::string> node_heading = {"NAME",   "STATE",        "POOL",  "GPU",
-                                               "SLICES", "MEMORY UNITS", "POLICY"};
-const std::vector<std::string> pool_heading = {"NAME",    "TYPE", "NODES", "GPU",
-                                               "RUNNING", "SYNC", "DRIFT", "SLICING"};
-
-std::vector<std::string> cells_of(const objects::Node& node) {
+std::vector<std::string> narrow_cells(const objects::Node& node) {
   const objects::NodeStatus& s = node.status;
   return {harmless(node.metadata.name), state_text(node),
           dashed(node.spec.pool),       fmt::format("{}", s.gpus),
@@ -50,22 +41,13 @@ std::vector<std::string> cells_of(const objects::Node& node) {
           setting_text(s.policy)};
 }
 
-void print(const std::vector<objects::Node>& nodes, bool wide) {
-  std::vector<std::string> heading = node_heading;
-  if (wide) heading.insert(heading.end(), {"MODE", "MEMORY UNIT", "PLACEMENT", "SOCKET", "LABELS"});
-  std::vector<std::vector<std::string>> rows;
-  for (const objects::Node& node : nodes) {
-    const objects::NodeStatus& s = node.status;
-    rows.push_back(cells_of(node));
-    if (!wide) continue;
-    std::string labels;
-    for (const auto& [key, value] : node.metadata.labels)
-      labels += fmt::format("{}{}={}", labels.empty() ? "" : ",", key, value);
-    rows.back().insert(rows.back().end(),
-                       {setting_text(s.mode), setting_text(s.memory_unit), dashed(s.placement),
-                        s.agent ? harmless(s.agent->socket) : "-", dashed(labels)});
-  }
-  fmt::print("{}", table(heading, rows));
+std::vector<std::string> wide_cells(const objects::Node& node) {
+  const objects::NodeStatus& s = node.status;
+  std::string labels;
+  for (const auto& [key, value] : node.metadata.labels)
+    labels += fmt::format("{}{}={}", labels.empty() ? "" : ",", key, value);
+  return {setting_text(s.mode), setting_text(s.memory_unit), dashed(s.placement),
+          s.agent ? harmless(s.agent->socket) : "-", dashed(labels)};
 }
 
 std::string slicing_text(const objects::Slicing& slicing) {
@@ -73,7 +55,7 @@ std::string slicing_text(const objects::Slicing& slicing) {
   return slicing.eas_problem.empty() ? "available" : "available, but not to PAI-EAS";
 }
 
-std::vector<std::string> cells_of(const objects::Pool& pool) {
+std::vector<std::string> narrow_cells(const objects::Pool& pool) {
   const objects::PoolStatus& s = pool.status;
   return {harmless(pool.metadata.name),
           harmless(text(pool.spec.type)),
@@ -83,12 +65,6 @@ std::vector<std::string> cells_of(const objects::Pool& pool) {
           pool.spec.label_sync ? "on" : "off",
           s.drift.empty() ? "-" : fmt::format("{}", s.drift.size()),
           slicing_text(s.slicing)};
-}
-
-void print(const std::vector<objects::Pool>& pools) {
-  std::vector<std::vector<std::string>> rows;
-  for (const objects::Pool& pool : pools) rows.push_back(cells_of(pool));
-  fmt::print("{}", table(pool_heading, rows));
 }
 
 void line(const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, dashed(value)); }
@@ -136,22 +112,6 @@ void describe(const objects::Pool& pool) {
     line("slicing", fmt::format("{}: {}", c.name, c.ok ? "ok" : c.message));
 }
 
-template <class List, class One>
-std::vector<One> fetched(Context& context, const ObjectName& object, const std::string& target) {
-  std::vector<One> found;
-  const client::Client controller = context.controller();
-  if (object.name.empty())
-    answered(context, controller.get<List>(target), [&](const auto& list) { found = list.items; });
-  else
-    answered(context, controller.get<One>(target), [&](const auto& one) { found = {one}; });
-  return found;
-}
-
-template <class Object>
-void print_names(const std::vector<Object>& found, objects::Kind kind) {
-  for (const Object& one : found) fmt::print("{}/{}\n", objects::text_of(kind).singular, one.metadata.name);
-}
-
 void print_slicing(Context& context, const std::string& pool) {
   const std::string target = "/v1/pools/" + api::percent_encoded(pool) + "/slicing";
   answered(context, context.controller().get<objects::Slicing>(target), [&](const auto& slicing) {
@@ -168,53 +128,26 @@ void print_slicing(Context& context, const std::string& pool) {
 
 }  // namespace
 
-const std::vector<std::string>& change_heading(objects::Kind kind) {
-  if (is_queue_or_job(kind)) return job_heading(kind);
-  if (is_price(kind)) return price_heading(kind);
-  if (!is_node_or_pool(kind)) return plain_heading;
-  return kind == objects::Kind::node ? node_heading : pool_heading;
+ObjectCells node_heading(objects::Kind kind) {
+  if (kind == objects::Kind::pool)
+    return {{"NAME", "TYPE", "NODES", "GPU", "RUNNING", "SYNC", "DRIFT", "SLICING"}, {}};
+  return {{"NAME", "STATE", "POOL", "GPU", "SLICES", "MEMORY UNITS", "POLICY"},
+          {"MODE", "MEMORY UNIT", "PLACEMENT", "SOCKET", "LABELS"}};
 }
 
-Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json) {
-  if (is_queue_or_job(kind)) return job_cells(kind, json);
-  if (is_price(kind)) return price_cells(kind, json);
-  if (kind == objects::Kind::node) {
-    const auto node = api::read<objects::Node>(json, api::Reading::lenient);
-    if (!node) return tl::unexpected(node.error());
-    return cells_of(*node);
+Result<ObjectCells, std::string> node_cells(objects::Kind kind, const std::string& json) {
+  if (kind == objects::Kind::pool) {
+    const auto pool = api::read<objects::Pool>(json, api::Reading::lenient);
+    if (!pool) return tl::unexpected(pool.error());
+    return ObjectCells{narrow_cells(*pool), {}};
   }
-  if (!is_node_or_pool(kind)) return plain_cells(json);
-  const auto pool = api::read<objects::Pool>(json, api::Reading::lenient);
-  if (!pool) return tl::unexpected(pool.error());
-  return cells_of(*pool);
+  const auto node = api::read<objects::Node>(json, api::Reading::lenient);
+  if (!node) return tl::unexpected(node.error());
+  return ObjectCells{narrow_cells(*node), wide_cells(*node)};
 }
 
 std::string node_path(const std::string& name, const std::string& verb) {
   return fmt::format("/v1/nodes/{}{}{}", api::percent_encoded(name), verb.empty() ? "" : "/", verb);
-}
-
-void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
-                        const std::string& output) {
-  std::string target = list_path(object.kind);
-  if (!object.name.empty()) target += "/" + api::percent_encoded(object.name);
-  if (!selector.empty()) target += "?labelSelector=" + api::percent_encoded(selector);
-  if (output == "json")
-    return answered(context, context.controller().text(target),
-                    [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
-  if (output == "yaml")
-    return answered(context, context.controller().text(target),
-                    [](const auto& text) { fmt::print("{}", yaml_of(text)); });
-  if (object.kind == objects::Kind::node) {
-    const auto nodes = fetched<objects::NodeList, objects::Node>(context, object, target);
-    if (context.status != 0) return;
-    output == "name" ? print_names(nodes, object.kind) : print(nodes, output == "wide");
-    return;
-  }
-  const auto pools = fetched<objects::PoolList, objects::Pool>(context, object, target);
-  if (context.status != 0) return;
-  if (output == "name") return print_names(pools, object.kind);
-  if (pools.empty()) fmt::print(stderr, "No pools. Create one: carve apply -f FILE\n");
-  if (!pools.empty()) print(pools);
 }
 
 void describe_node_or_pool(Context& context, const ObjectName& object) {

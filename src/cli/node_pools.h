@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/object_columns.h"
 #include "cli/services.h"
 
 namespace carve::cli {
@@ -11,13 +12,9 @@ inline bool is_node_or_pool(objects::Kind kind) {
   return kind == objects::Kind::node || kind == objects::Kind::pool;
 }
 
-// Prints the objects of `carve get nodes|pools [NAME]`. `output` is table, wide, json or name.
-void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
-                        const std::string& output);
-// Returns the row for a node or a pool in tables of changes. Fails with a message if the JSON is not such an
-// object.
-const std::vector<std::string>& change_heading(objects::Kind kind);
-Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json);
+// Return the columns of the kind, and the cells of a node or a pool from its JSON.
+ObjectCells node_heading(objects::Kind kind);
+Result<ObjectCells, std::string> node_cells(objects::Kind kind, const std::string& json);
 void describe_node_or_pool(Context& context, const ObjectName& object);
 
 // `carve explain slicing --pool NAME`

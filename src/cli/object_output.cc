@@ -56,8 +56,9 @@ void write_yaml(const api::Json& value, size_t indent, std::string& out) {
 client::Answer<std::string> whole_list(const client::Client& controller, const std::string& target) {
   api::Json whole;
   std::string next;
+  const char* const separator = target.find('?') == std::string::npos ? "?" : "&";
   for (size_t page = 0; page < max_pages; ++page) {
-    auto text = controller.text(target + (next.empty() ? "" : "&continue=" + next));
+    auto text = controller.text(next.empty() ? target : target + separator + "continue=" + next);
     if (!text) return text;
     auto json = api::parse(*text);
     if (!json || !json->is_object() || !(*json)["items"].is_array())

@@ -6,8 +6,9 @@
 #include <chrono>
 #include <thread>
 
-#include "cli/node_pools.h"
+#include "cli/object_columns.h"
 #include "cli/object_output.h"
+#include "wire/api/json_value.h"
 
 namespace carve::cli {
 namespace {
@@ -19,7 +20,7 @@ constexpr int stopped_status = 128 + SIGINT;
 class ChangeTable {
  public:
   void print(const std::vector<std::string>& heading, const std::vector<std::string>& cells) {
-    if (widths_.empty()) row(heading);
+    if (widths_.empty() && !heading.empty()) row(heading);
     row(cells);
   }
 
@@ -37,53 +38,57 @@ class ChangeTable {
   std::vector<size_t> widths_;
 };
 
-const std::vector<std::string> workload_heading = {"NAME",     "STATUS",   "READY",
-                                                   "REVISION", "RESTARTS", "ENDPOINT"};
-
-Result<std::vector<std::string>, std::string> workload_cells(const std::string& json) {
-  const auto s = api::read<objects::Service>(json, api::Reading::lenient);
-  if (!s) return tl::unexpected(s.error());
-  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : harmless(text); };
-  return std::vector<std::string>{harmless(s->metadata.name),
-                                  or_dash(text(s->status.phase)),
-                                  fmt::format("{}/{}", s->status.ready_replicas, wanted_replicas(*s)),
-                                  fmt::format("{}", s->status.revision),
-                                  fmt::format("{}", s->status.restarts),
-                                  or_dash(s->status.endpoint)};
-}
-
 class ChangePrinter {
  public:
-  ChangePrinter(const ObjectName& object, std::string output) : object_(object), output_(std::move(output)) {}
+  ChangePrinter(const ObjectName& object, const OutputOptions& output)
+      : object_(object), output_(output), format_(parse_output_format(output.format).value()) {}
 
   void print(const client::StreamEvent& event) {
     if (event.type == "bookmark") return;
-    const bool is_workload = objects::text_of(object_.kind).is_workload;
-    auto cells = is_workload ? workload_cells(event.data) : change_cells(object_.kind, event.data);
+    const bool wide = format_.kind == OutputFormat::Kind::wide;
+    const NamespaceColumn column =
+        wide && has_namespaces(object_.kind) ? NamespaceColumn::shown : NamespaceColumn::hidden;
+    auto cells = object_cells(object_.kind, event.data, column, wide, utc_now_ns());
     if (!cells) return complain({.title = "change", .detail = "a change cannot be read: " + cells.error()});
-    const std::string name = cells->front();
-    if (!object_.name.empty() && name != object_.name) return;
+    if (!object_.name.empty() && cells->front() != object_.name) return;
     if (event.type == "deleted") (*cells)[1] = "Deleted";
-    if (output_ == "json")
-      fmt::print("{{\"event\":\"{}\",\"object\":{}}}\n", harmless(event.type), event.data);
-    else if (output_ == "yaml")
-      fmt::print("---\n# {}\n{}", harmless(event.type), yaml_of(event.data));
-    else if (output_ == "name")
-      fmt::print("{}/{}\n", objects::text_of(object_.kind).singular, name);
-    else
-      table_.print(is_workload ? workload_heading : change_heading(object_.kind), *cells);
+    if (format_.is_table()) return table_.print(heading(object_heading(object_.kind, column, wide)), *cells);
+    print_document(event, cells->front());
   }
 
  private:
+  std::vector<std::string> heading(std::vector<std::string> cells) const {
+    if (output_.no_headers) cells.clear();
+    return cells;
+  }
+
+  void print_document(const client::StreamEvent& event, const std::string& name) {
+    const auto object = api::parse(event.data);
+    if (!object) return complain({.title = "change", .detail = "a change cannot be read: " + object.error()});
+    if (format_.kind == OutputFormat::Kind::json) {
+      fmt::print("{{\"event\":\"{}\",\"object\":{}}}\n", harmless(event.type), event.data);
+    } else if (format_.kind == OutputFormat::Kind::yaml) {
+      fmt::print("---\n# {}\n{}", harmless(event.type), yaml_of(event.data));
+    } else if (format_.kind == OutputFormat::Kind::name) {
+      fmt::print("{}/{}\n", objects::text_of(object_.kind).singular, name);
+    } else if (format_.kind == OutputFormat::Kind::custom_columns) {
+      table_.print(heading(custom_heading(format_)), custom_cells(format_, *object));
+    } else {
+      const auto text = printed(format_.json_template, *object);
+      text ? fmt::print("{}\n", *text) : complain({.title = "change", .detail = text.error()});
+    }
+  }
+
   ObjectName object_;
-  std::string output_;
+  OutputOptions output_;
+  OutputFormat format_;
   ChangeTable table_;
 };
 
 }  // namespace
 
 void watch_objects(Context& context, const ObjectName& object, const std::string& query,
-                   const std::string& output) {
+                   const OutputOptions& output) {
   // Every change is flushed, so no output is lost here.
   signal(SIGINT, [](int) { _exit(stopped_status); });
   const client::Client controller = context.controller();

@@ -3,15 +3,15 @@
 
 #include <string>
 
+#include "cli/output_format.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 
 namespace carve::cli {
 
-// Prints each object and then each change, until Ctrl-C, in the format `output` (table, wide, json, yaml,
-// name). Continues after a lost connection and a restart of the controller. `query` is the rest of the
+// Prints each object and then each change, until Ctrl-C, in the format of the options. Continues after a lost connection and a restart of the controller. `query` is the rest of the
 // watch's query string, "namespace=&labelSelector=".
 void watch_objects(Context& context, const ObjectName& object, const std::string& query,
-                   const std::string& output);
+                   const OutputOptions& output);
 
 }  // namespace carve::cli

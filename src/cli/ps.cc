@@ -2,8 +2,9 @@
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/messages.h"
-#include "cli/object_output.h"
+#include "cli/output_format.h"
 #include "cli/verbs.h"
+#include "wire/api/json_value.h"
 #include "wire/api/slice.h"
 
 namespace carve::cli {
@@ -24,7 +25,8 @@ std::string units_column(const api::Slice& slice) {
   return fmt::format("{} x {}", slice.memory_units.count, text(size_of(slice.memory_units.unit)).c_str());
 }
 
-void print(const api::SliceList& list, bool wide) {
+void print(const api::SliceList& list, const OutputOptions& output) {
+  const bool wide = parse_output_format(output.format)->kind == OutputFormat::Kind::wide;
   std::vector<std::string> heading = {"NAME",    "STATE",     "DEVICE", "MEMORY",
                                       "COMPUTE", "ISOLATION", "AGE",    "COMMAND"};
   if (wide) heading.insert(heading.end() - 1, {"POLICY", "UNITS", "ACCOUNT", "WORKLOAD"});
@@ -46,7 +48,7 @@ void print(const api::SliceList& list, bool wide) {
       rows.back().insert(rows.back().end() - 1, {std::string(text(slice.policy)), units_column(slice),
                                                  harmless(slice.account), workload_column(slice)});
   }
-  fmt::print("{}", table(heading, rows));
+  fmt::print("{}", listed(output, heading, rows));
 }
 
 // A list of slices in the form of the controller's lists of objects: {"items": [...]}.
@@ -54,25 +56,21 @@ struct SliceItems {
   std::vector<api::Slice> items;
 };
 
-void print_names(const api::SliceList& list) {
-  for (const api::Slice& slice : list.slices) fmt::print("slice/{}\n", slice.name);
-}
-
-void print_or_hint(const api::SliceList& list, const std::string& output) {
-  if (output == "name")
-    print_names(list);
-  else if (list.slices.empty())
+// Prints the document, whose list has the key `list_key`, in the requested form.
+template <class T>
+void show(Context& context, const T& document, const std::string& list_key, const OutputOptions& output) {
+  auto json = api::parse(api::write(document));
+  const Listing listing{.list_key = list_key,
+                        .name = [](const api::Json& slice) { return "slice/" + slice.value("name", ""); }};
+  if (!json || print_document(context, output, *json, listing)) return;
+  // The table follows the order of the sorted document.
+  const std::string sorted = list_key.empty() ? fmt::format(R"({{"slices":[{}]}})", json->dump())
+                                              : fmt::format(R"({{"slices":{}}})", (*json)[list_key].dump());
+  const auto list = api::read<api::SliceList>(sorted, api::Reading::lenient);
+  if (!list || list->slices.empty())
     fmt::print(stderr, "No slices. Create one: carve run --memory 2GiB -- PROGRAM\n");
   else
-    print(list, output == "wide");
-}
-
-// Prints the document if JSON or YAML was requested. Returns whether it did.
-template <class T>
-bool print_document(const T& document, const std::string& output) {
-  if (output == "json") return print_json(document), true;
-  if (output == "yaml") return fmt::print("{}", yaml_of(api::write(document))), true;
-  return false;
+    print(*list, output);
 }
 
 // Adds the processes, which are in the agent's document of a single slice but not in its list.
@@ -82,38 +80,37 @@ void add_processes(const client::AgentClient& agent, std::vector<api::Slice>& sl
       if (auto whole = agent.slice(slice.name)) slice.processes = whole->processes;
 }
 
-// Prints the slices in the agent's list with `show`.
-template <class Show>
-void list_slices(Context& context, client::Slices which, const std::string& output, Show show) {
+// Calls `act` with the slices in the agent's list.
+template <class Act>
+void list_slices(Context& context, client::Slices which, const OutputOptions& output, Act act) {
   const client::AgentClient agent = context.agent();
   auto list = agent.slices(which);
-  if (list && (output == "json" || output == "yaml")) add_processes(agent, list->slices);
-  answered(context, list, show);
+  const auto format = parse_output_format(output.format);
+  if (list && format && !format->is_table() && format->kind != OutputFormat::Kind::name)
+    add_processes(agent, list->slices);
+  answered(context, list, act);
 }
 
 }  // namespace
 
-void get_slices(Context& context, const std::string& name, const std::string& output) {
+void get_slices(Context& context, const std::string& name, const OutputOptions& output) {
   if (name.empty())
-    return list_slices(context, client::Slices::living, output, [&](const auto& list) {
-      if (!print_document(SliceItems{list.slices}, output)) print_or_hint(list, output);
-    });
-  answered(context, context.agent().slice(name), [&](const api::Slice& slice) {
-    if (!print_document(slice, output)) print_or_hint({.slices = {slice}}, output);
-  });
+    return list_slices(context, client::Slices::living, output,
+                       [&](const auto& list) { show(context, SliceItems{list.slices}, "items", output); });
+  answered(context, context.agent().slice(name),
+           [&](const api::Slice& slice) { show(context, slice, "", output); });
 }
 
 void add_ps(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("ps", "List the slices");
   auto all = std::make_shared<bool>(false);
   verb->add_flag("-a,--all", *all, "Include ended slices");
-  add_output(verb, context, {"table", "wide", "json", "yaml", "name"});
-  verb->footer("  carve ps -o wide");
-  verb->callback([&context, all] {
-    list_slices(context, *all ? client::Slices::living_and_ended : client::Slices::living, context.output,
-                [&](const auto& list) {
-                  if (!print_document(list, context.output)) print_or_hint(list, context.output);
-                });
+  auto output = std::make_shared<OutputOptions>();
+  add_output_options(verb, *output);
+  verb->footer("  carve ps -o wide\n  carve ps -a --sort-by .created_ns --no-headers");
+  verb->callback([&context, all, output] {
+    list_slices(context, *all ? client::Slices::living_and_ended : client::Slices::living, *output,
+                [&](const auto& list) { show(context, list, "slices", *output); });
   });
 }
 

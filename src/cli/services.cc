@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/object_output.h"
+#include "cli/suggestions.h"
 #include "cli/time_span.h"
 #include "wire/api/percent.h"
 
@@ -29,13 +30,42 @@ Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std
           fmt::format("'{}': write every object as KIND/NAME, or one KIND followed by names", words[i]));
     const std::string kind = has_slashes ? words[i].substr(0, slash) : words.front();
     const auto known = objects::parse_kind(kind);
-    if (!known) {
-      std::vector<std::string_view> kinds;
-      for (const objects::KindText& text : objects::kinds) kinds.push_back(text.plural);
-      return tl::unexpected(fmt::format("'{}' is not a kind; use {}", kind, fmt::join(kinds, ", ")));
-    }
+    if (!known) return tl::unexpected(unknown_kind(kind));
     const std::string name = has_slashes ? words[i].substr(slash + 1) : words.size() == 1 ? "" : words[i];
     out.push_back({*known, name, name_space});
+  }
+  return out;
+}
+
+std::string unknown_kind(const std::string& word) {
+  std::vector<std::string> plurals;
+  for (const objects::KindText& text : objects::kinds) plurals.emplace_back(text.plural);
+  const std::string near = nearest(word, plurals);
+  return fmt::format("'{}' is not a kind; {}use {}", harmless(word),
+                     near.empty() ? "" : fmt::format("did you mean '{}'? Otherwise ", near),
+                     fmt::join(plurals, ", "));
+}
+
+Result<std::vector<ObjectName>, std::string> parse_targets(const std::vector<std::string>& words,
+                                                           const std::string& name_space) {
+  if (words.size() != 1 || words.front().find('/') != std::string::npos)
+    return parse_objects(words, name_space);
+  std::vector<ObjectName> out;
+  if (words.front() == "all") {
+    for (const objects::KindText& text : objects::kinds) out.push_back({text.value, "", name_space});
+    return out;
+  }
+  std::string_view rest = words.front();
+  for (bool is_last = false; !is_last;) {
+    const size_t comma = rest.find(',');
+    is_last = comma == std::string_view::npos;
+    const std::string word(rest.substr(0, comma));
+    rest.remove_prefix(is_last ? rest.size() : comma + 1);
+    const auto kind = objects::parse_kind(word);
+    if (!kind && (word == "slices" || word == "slice"))
+      return tl::unexpected(std::string("slices are listed only by themselves; use carve get slices"));
+    if (!kind) return tl::unexpected(unknown_kind(word));
+    if (std::ranges::find(out, *kind, &ObjectName::kind) == out.end()) out.push_back({*kind, "", name_space});
   }
   return out;
 }

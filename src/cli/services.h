@@ -29,6 +29,11 @@ struct ObjectName {
 // Returns the names of "service a b" or "service/a service/b", or a message about the wrong word.
 Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std::string>& words,
                                                            const std::string& name_space = "default");
+// Also accepts kinds without names: "services,jobs" and "all".
+Result<std::vector<ObjectName>, std::string> parse_targets(const std::vector<std::string>& words,
+                                                           const std::string& name_space);
+// Returns the error message for a word that is not a kind, with the kinds.
+std::string unknown_kind(const std::string& word);
 // Returns the name, or a message about the wrong word. A second name is rejected.
 Result<ObjectName, std::string> parse_object(const std::vector<std::string>& words,
                                              const std::string& name_space = "default");
@@ -43,6 +48,9 @@ ObjectName name_of(const api::AppliedObject& applied);
 
 // Returns the services or applications of all namespaces.
 client::Answer<std::vector<objects::Service>> workloads(const client::Client& controller, objects::Kind kind);
+
+// Prints the table of all objects of a kind, as `carve get` does.
+void print_all(Context& context, objects::Kind kind);
 
 // Returns the currently desired number of replicas; for an autoscaled service, the number that its load
 // requires.

@@ -82,7 +82,8 @@ void add_cordon(CLI::App& app, Context& context);  // Also adds uncordon.
 void add_drain(CLI::App& app, Context& context);
 
 // Print the output of `carve ps` and `show`, for `get` and `describe` of slices.
-void get_slices(Context& context, const std::string& name, const std::string& output);
+struct OutputOptions;  // cli/output_format.h
+void get_slices(Context& context, const std::string& name, const OutputOptions& output);
 void show_slice(Context& context, const std::string& name);
 void add_trace(CLI::App& app, Context& context);
 void add_thaw(CLI::App& app, Context& context);

@@ -93,7 +93,7 @@ def test_a_new_node_gets_the_labels_of_its_pool_and_follows_changes_only_with_sy
     shown = nodes.becomes("pool", "p", lambda p: len(p["status"]["drift"]) == 2)
     assert shown["status"]["drift"][0] == {"node": "n1", "label": POLICY, "poolValue": "native-burst-share", "nodeValue": "guaranteed-burst-share"}
     row = nodes.carve("get", "pools").splitlines()[1].split()
-    assert row == ["p", "eas", "1", "2", "1", "off", "2", "available"]
+    assert row == ["p", "eas", "1", "2", "1", "off", "2", "available", row[-1]]
     nodes.apply(pool(labels=labels, labelSync=True))
     nodes.becomes("pool", "p", lambda p: p["status"]["drift"] == [])
     nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["effective"] == "native-burst-share")
