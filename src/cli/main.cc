@@ -27,7 +27,7 @@ std::vector<Group> groups() {
       {"Devices and nodes", {add_devices, add_node, add_consolidate, add_label, add_cordon, add_drain}},
       {"Services and other objects",
        {add_apply, add_get, add_describe, add_logs, add_scale, add_autoscale, add_rollout, add_delete,
-        add_eas, add_render}},
+        add_wait_verb, add_eas, add_render}},
       {"Jobs and invoices", {add_submit, add_cancel, add_bill, add_usage}},
       {"Operation",
        {add_up, add_down, add_console, add_token, add_doctor, add_events, add_completion, add_help,

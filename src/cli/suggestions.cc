@@ -33,7 +33,6 @@ constexpr Equivalent equivalents[] = {
     {"attach", "carve logs NAME, for programs of services and jobs"},
     {"create", "carve apply -f FILE, or carve slice create"},
     {"restart", "carve rollout restart KIND/NAME"},
-    {"wait", "carve rollout status KIND/NAME, or carve apply --wait"},
     {"start", "carve up for the agent, carve run for a program, carve eas start for a service"},
     {"info", "carve doctor"},
     {"system", "carve doctor"},

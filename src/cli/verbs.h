@@ -63,6 +63,7 @@ void add_autoscale(CLI::App& app, Context& context);
 void add_eas_autoscale(CLI::App& eas, Context& context);
 void add_rollout(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
+void add_wait_verb(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);
 void add_eas(CLI::App& app, Context& context);
 void add_token(CLI::App& app, Context& context);
