@@ -4,10 +4,13 @@
 #include "cli/deletion.h"
 #include "cli/documents.h"
 #include "cli/jobs.h"
+#include "cli/object_columns.h"
+#include "cli/object_output.h"
 #include "cli/services.h"
 #include "cli/time_span.h"
 #include "cli/verbs.h"
 #include "wire/api/controller.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
@@ -63,8 +66,45 @@ struct DeleteOptions {
   DeletionWait wait;
   DocumentOptions documents;
   std::vector<std::string> words;
-  std::string name_space = "default";
+  std::string name_space = "default", selector;
+  bool all = false;
 };
+
+// The part of a list that names its objects.
+struct NamedObject {
+  objects::Metadata metadata;
+};
+struct NamedList {
+  std::vector<NamedObject> items;
+};
+
+// Deletes the objects of the kinds that the selector matches, or all of them.
+void remove_matching(Context& context, const DeleteOptions& options) {
+  const auto kinds = parse_targets(options.words, options.name_space);
+  if (!kinds || !kinds->front().name.empty()) {
+    context.refuse(kinds ? "-l and --all delete the objects of a kind; leave out " + options.words.back()
+                         : kinds.error());
+    return;
+  }
+  if (options.words.front() == "all") {
+    context.refuse(
+        "'all' would also delete queues, pools and tariffs; name the kinds, such as services,jobs");
+    return;
+  }
+  std::vector<ObjectName> objects;
+  for (const ObjectName& kind : *kinds) {
+    std::string target = list_path(kind.kind) + "?labelSelector=" + api::percent_encoded(options.selector);
+    if (has_namespaces(kind.kind)) target += "&namespace=" + api::percent_encoded(options.name_space);
+    answered(context, whole_list(context.controller(), target), [&](const std::string& json) {
+      const auto list = api::read<NamedList>(json, api::Reading::lenient);
+      for (const NamedObject& one : list ? list->items : std::vector<NamedObject>())
+        objects.push_back({kind.kind, one.metadata.name, options.name_space});
+    });
+  }
+  if (context.status != 0) return;
+  if (objects.empty()) return fmt::print(stderr, "No objects match.\n");
+  delete_objects(context, objects, options.wait);
+}
 
 // Deletes the objects of the documents, the last one first. A dry run checks them first, so if one document
 // is invalid, nothing is deleted.
@@ -89,6 +129,11 @@ void remove(Context& context, const DeleteOptions& options) {
   if (options.words.empty() && options.documents.file.empty())
     return usage(
         "no object is given; add objects, such as service/NAME, or a file of documents with -f FILE");
+  if (options.all && !options.selector.empty())
+    return usage("-l selects objects, and --all deletes all; use one");
+  if (options.all || !options.selector.empty())
+    return options.words.empty() ? usage("-l and --all need a kind, such as services")
+                                 : remove_matching(context, options);
   if (options.words.empty()) return remove_documents(context, options.documents, options.wait);
   if (const auto slice = slice_named(options.words); slice && !slice->empty())
     return stop_slices(context, context.agent(), {*slice}, StopWait::until_ended, print_name);
@@ -109,12 +154,17 @@ void add_delete(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", options->name_space,
                    "Namespace of the objects; documents with -f name their own")
       ->capture_default_str();
+  verb->add_option("-l,--selector", options->selector,
+                   "Delete the objects of a kind with matching labels, such as app=web");
+  verb->add_flag("--all", options->all, "Delete all objects of a kind in the namespace");
   verb->add_flag("--wait", options->wait.waits,
                  "Wait until the objects are gone; --wait=false returns immediately")
       ->capture_default_str();
   verb->add_option("--timeout", options->wait.timeout, "Maximum wait, such as 90s or 10m [no limit]")
       ->check(check_time_span);
-  verb->footer("  carve delete service/demo\n  carve delete -f examples/service.yaml");
+  verb->footer(
+      "  carve delete service/demo\n  carve delete jobs -l team=red\n  carve delete -f "
+      "examples/service.yaml");
   verb->callback([&context, options] { remove(context, *options); });
 }
 

@@ -63,7 +63,8 @@ Result<std::vector<ObjectName>, std::string> parse_targets(const std::vector<std
     rest.remove_prefix(is_last ? rest.size() : comma + 1);
     const auto kind = objects::parse_kind(word);
     if (!kind && (word == "slices" || word == "slice"))
-      return tl::unexpected(std::string("slices are listed only by themselves; use carve get slices"));
+      return tl::unexpected(
+          std::string("slices are not objects of the controller; use carve get slices, or carve stop NAME"));
     if (!kind) return tl::unexpected(unknown_kind(word));
     if (std::ranges::find(out, *kind, &ObjectName::kind) == out.end()) out.push_back({*kind, "", name_space});
   }

@@ -126,3 +126,34 @@ def test_a_dry_run_is_rejected_like_the_change_itself(services):
 def test_a_number_instead_of_a_string_is_rejected_with_the_fix(services):
     limits = "apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {run: {command: [x]}, cpu: {limit: 2}}\n"
     assert services.apply(limits, status=1) == "carve: spec.cpu.limit: 2 is not a string; write it in quotes\n"
+
+
+def test_objects_are_deleted_by_label_or_all_of_a_namespace(services):
+    services.apply(several(document("a", labels={"app": "web"}), document("b"), document("c", labels={"app": "web"}),
+                           document("d", namespace="team")))
+    delete = lambda *words, **status: services.carve("delete", *words, **status)
+    assert "leave out a" in delete("service/a", "--all", status=2) and "need a kind" in delete("--all", status=2)
+    assert "use one" in delete("services", "--all", "-l", "app=web", status=2)
+    assert "name the kinds" in delete("all", "--all", status=2)
+    assert "did you mean 'services'?" in delete("servics", "--all", status=2)
+    assert delete("services", "-l", "app=web") == "service/a deleted\nservice/c deleted\n"
+    assert delete("services", "-l", "app=web") == "No objects match.\n"
+    assert delete("services,jobs", "--all") == "service/b deleted\n"
+    assert [one["metadata"]["name"] for one in services.items()] == ["d"], "another namespace is kept"
+    assert delete("services", "--all", "-n", "team", "--wait=false") == "service/d deletion requested\n"
+
+
+def test_wait_ends_when_objects_reach_a_state_or_are_gone(services):
+    wait = lambda *words, **status: services.carve("wait", *words, **status)
+    services.apply(several(document("a", replicas=1), document("b")))
+    assert wait("--for=condition=Ready", "service/a", "--timeout", "60s") == "service/a condition met\n"
+    assert wait("--for=jsonpath={.status.readyReplicas}=1", "service", "a") == "service/a condition met\n"
+    assert wait("--for=jsonpath={.status.phase}=Stopped", "service/a", "service/b", "--timeout", "0s", status=1) == (
+        "service/b condition met\n"
+        "carve: service/a: jsonpath={.status.phase}=Stopped is not reached after 0s; carve describe service/a shows its state\n")
+    assert wait("--for=condition=Ready", "service/nope", status=1) == "carve: there is no service nope\n"
+    assert "did you mean 'services'?" in wait("--for=delete", "servics/a", status=2)
+    assert "add what to wait for" in wait("service/a", status=2)
+    assert "'gone' cannot be waited for; use condition=NAME" in wait("--for=gone", "service/a", status=2)
+    assert services.carve("delete", "service/a", "--wait=false") == "service/a deletion requested\n"
+    assert wait("--for=delete", "service/a", "service/nope", "--timeout", "60s") == "service/a deleted\nservice/nope deleted\n"
