@@ -15,8 +15,8 @@ struct BackupOptions {
   std::string folder, only, agent_state, controller_state;
 };
 
-void complain(Context& context, const Failure& problem) {
-  cli::complain(api::Problem{.detail = problem.message});
+void fail_with(Context& context, const Failure& problem) {
+  complain(api::Problem{.detail = problem.message});
   context.status = failed_status;
 }
 
@@ -41,7 +41,7 @@ std::string state_of(Context& context, const char* program, const std::string& n
   const bool is_agent = std::string_view(program) == "agent";
   problem.detail += fmt::format("; or name the {0}'s state directory with --{0}-state DIR, or use --only {1}",
                                 program, is_agent ? "controller" : "agent");
-  cli::complain(problem);
+  complain(problem);
   context.status = failed_status;
   return "";
 }
@@ -71,14 +71,14 @@ void back_up(Context& context, const BackupOptions& options) {
       !add("agent", options.agent_state, [&] { return context.agent().version(); }))
     return;
   const auto backup = write_backup(parts, options.folder, os::utc_ns());
-  if (!backup) return complain(context, backup.error());
+  if (!backup) return fail_with(context, backup.error());
   if (context.json()) return print_json(*backup);
   fmt::print("{}", summary(*backup));
 }
 
 void restore(Context& context, const BackupOptions& options) {
   auto backup = read_backup(options.folder);
-  if (!backup) return complain(context, backup.error());
+  if (!backup) return fail_with(context, backup.error());
   bool is_found = false;
   for (BackupPart& part : backup->parts) {
     if (part.program != "agent" && part.program != "controller") continue;
@@ -87,13 +87,13 @@ void restore(Context& context, const BackupOptions& options) {
     const std::string& named = part.program == "agent" ? options.agent_state : options.controller_state;
     if (!named.empty()) part.state = std::filesystem::absolute(named).string();
     const auto former = restore_part(options.folder, part, os::utc_ns());
-    if (!former) return complain(context, former.error());
+    if (!former) return fail_with(context, former.error());
     fmt::print("{}: {} files in {}\n", part.program, part.files.size(), part.state);
     if (!former->empty()) fmt::print("{}: the former files are in {}\n", part.program, *former);
   }
   if (!is_found)
-    complain(context, Failure{FailureKind::not_found,
-                              fmt::format("{} has no backup of the {}", options.folder, options.only)});
+    fail_with(context, Failure{FailureKind::not_found,
+                               fmt::format("{} has no backup of the {}", options.folder, options.only)});
 }
 
 }  // namespace

@@ -159,8 +159,6 @@ void get(Context& context, const GetOptions& options) {
   options.watch ? watch(context, *wanted, options) : get_objects(context, *wanted, options);
 }
 
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
-
 // Returns the GPU request of each replica, as the controller interpreted it.
 std::string gpu_text(const objects::Service& s) { return or_dash(s.status.gpu); }
 

@@ -17,8 +17,6 @@ namespace {
 constexpr std::chrono::milliseconds job_interval{100};
 constexpr std::chrono::seconds controller_patience{30};  // Time for the controller to restart.
 
-std::string shown_or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
-
 const std::vector<std::string> heading_of_queues = {"NAME",    "GPU",     "POOL",  "WEIGHT",
                                                     "WAITING", "RUNNING", "SLICES"};
 const std::vector<std::string> heading_of_jobs = {"NAME",     "ENGINE", "QUEUE", "PHASE",
@@ -27,9 +25,12 @@ const std::vector<std::string> heading_of_clusters = {"NAME",    "QUEUE", "PHASE
                                                       "WORKERS", "GPU",   "DASHBOARD"};
 
 std::vector<std::string> row_of(const objects::Queue& queue) {
-  return {harmless(queue.metadata.name),           harmless(text(queue.spec.gpu)),
-          shown_or_dash(queue.spec.pool),          fmt::format("{}", queue.spec.weight),
-          fmt::format("{}", queue.status.waiting), fmt::format("{}", queue.status.running),
+  return {harmless(queue.metadata.name),
+          harmless(text(queue.spec.gpu)),
+          or_dash(queue.spec.pool),
+          fmt::format("{}", queue.spec.weight),
+          fmt::format("{}", queue.status.waiting),
+          fmt::format("{}", queue.status.running),
           fmt::format("{}", queue.status.slices)};
 }
 
@@ -38,9 +39,9 @@ std::vector<std::string> row_of(const objects::Job& job) {
   return {harmless(job.metadata.name),
           harmless(text(job.spec.engine)),
           harmless(job.spec.queue),
-          shown_or_dash(text(s.phase)),
+          or_dash(text(s.phase)),
           s.position == 0 ? "-" : fmt::format("{}", s.position),
-          shown_or_dash(s.gpu),
+          or_dash(s.gpu),
           fmt::format("{}", s.slices)};
 }
 
@@ -49,23 +50,27 @@ std::vector<std::string> row_of(const objects::RayCluster& cluster) {
   const auto running = std::ranges::count_if(s.pods, [](const auto& pod) {
     return pod.role == PodRole::worker && pod.state == objects::PodState::running;
   });
-  return {harmless(cluster.metadata.name),         harmless(cluster.spec.queue), shown_or_dash(text(s.phase)),
-          fmt::format("{}/{}", running, s.slices), shown_or_dash(s.gpu),         shown_or_dash(s.dashboard)};
+  return {harmless(cluster.metadata.name),
+          harmless(cluster.spec.queue),
+          or_dash(text(s.phase)),
+          fmt::format("{}/{}", running, s.slices),
+          or_dash(s.gpu),
+          or_dash(s.dashboard)};
 }
 
 void wide_part(const objects::RayCluster& cluster, std::vector<std::string>& row) {
-  row.push_back(shown_or_dash(cluster.metadata.account));
-  row.push_back(shown_or_dash(cluster.status.submitted_at));
-  row.push_back(shown_or_dash(cluster.status.reason));
+  row.push_back(or_dash(cluster.metadata.account));
+  row.push_back(or_dash(cluster.status.submitted_at));
+  row.push_back(or_dash(cluster.status.reason));
 }
 void wide_part(const objects::Queue& queue, std::vector<std::string>& row) {
   row.push_back(queue.spec.max_running == 0 ? "-" : fmt::format("{}", queue.spec.max_running));
   row.push_back(queue.spec.max_slices == 0 ? "-" : fmt::format("{}", queue.spec.max_slices));
 }
 void wide_part(const objects::Job& job, std::vector<std::string>& row) {
-  row.push_back(shown_or_dash(job.metadata.account));
-  row.push_back(shown_or_dash(job.status.submitted_at));
-  row.push_back(shown_or_dash(job.status.reason));
+  row.push_back(or_dash(job.metadata.account));
+  row.push_back(or_dash(job.status.submitted_at));
+  row.push_back(or_dash(job.status.reason));
 }
 
 template <class T>
@@ -77,9 +82,7 @@ Result<ObjectCells, std::string> cells_of(const std::string& json) {
   return cells;
 }
 
-void detail(const char* name, const std::string& value) {
-  fmt::print("{:<12} {}\n", name, shown_or_dash(value));
-}
+void detail(const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, or_dash(value)); }
 
 void describe(const objects::Queue& queue) {
   const objects::QueueSpec& spec = queue.spec;
@@ -165,9 +168,9 @@ void describe_pods(const objects::JobStatus& s) {
   for (const std::string& warning : s.warnings) detail("warning", warning);
   std::vector<std::vector<std::string>> rows;
   for (const objects::PodStatus& pod : s.pods)
-    rows.push_back({text(pod.role), fmt::format("{}", pod.index), text(pod.state), shown_or_dash(pod.slice),
-                    shown_or_dash(pod.node), pod.devices.empty() ? "-" : pod.devices.front(),
-                    fmt::format("{}", pod.attempt), shown_or_dash(pod.exit)});
+    rows.push_back({text(pod.role), fmt::format("{}", pod.index), text(pod.state), or_dash(pod.slice),
+                    or_dash(pod.node), pod.devices.empty() ? "-" : pod.devices.front(),
+                    fmt::format("{}", pod.attempt), or_dash(pod.exit)});
   if (!rows.empty())
     fmt::print("\n{}", table({"ROLE", "INDEX", "STATE", "SLICE", "NODE", "DEVICE", "ATTEMPT", "EXIT"}, rows));
 }

@@ -12,7 +12,7 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Returns the character that a backslash and `c` stand for.
-char escaped(char c) { return c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c; }
+char after_backslash(char c) { return c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c; }
 
 // Reads a template from left to right. After an error, `error` is set and the other functions do nothing of
 // consequence: the caller returns the error.
@@ -179,7 +179,7 @@ std::string TemplateParser::read_quoted() {
   std::string out;
   while (!at_end() && peek() != quote) {
     if (peek() == '\\' && at_ + 1 < text_.size()) {
-      out += escaped(text_[at_ + 1]);
+      out += after_backslash(text_[at_ + 1]);
       at_ += 2;
     } else {
       out += text_[at_++];

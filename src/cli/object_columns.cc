@@ -13,8 +13,6 @@ struct AnyObject {
   objects::Metadata metadata;
 };
 
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
-
 ObjectCells heading_of(objects::Kind kind) {
   if (objects::text_of(kind).is_workload) return workload_heading();
   if (is_queue_or_job(kind)) return job_heading(kind);

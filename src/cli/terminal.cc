@@ -48,6 +48,8 @@ std::string harmless(std::string_view text) {
   return out;
 }
 
+std::string or_dash(std::string_view text) { return text.empty() ? "-" : harmless(text); }
+
 size_t columns(std::string_view text) {
   size_t count = 0;
   for (size_t i = 0; i < text.size(); ++i) {

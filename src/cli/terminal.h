@@ -23,6 +23,7 @@ Ink ink_of(size_t index);  // Neighbouring slices get different colours.
 // Returns `text` with '?' for each control character. Use it for texts from other users, such as command
 // lines.
 std::string harmless(std::string_view text);
+std::string or_dash(std::string_view text);  // harmless(text), or "-" if it is empty.
 
 // Returns the number of columns of `text` (UTF-8) on a terminal; control sequences are not counted.
 size_t columns(std::string_view text);
