@@ -126,14 +126,14 @@ void remove(Context& context, const DeleteOptions& options) {
   if (!options.words.empty() && !options.documents.file.empty())
     return usage("-f FILE cannot be used with " + options.words.front() +
                  "; give either objects or documents");
-  if (options.words.empty() && options.documents.file.empty())
-    return usage(
-        "no object is given; add objects, such as service/NAME, or a file of documents with -f FILE");
   if (options.all && !options.selector.empty())
     return usage("-l selects objects, and --all deletes all; use one");
   if (options.all || !options.selector.empty())
     return options.words.empty() ? usage("-l and --all need a kind, such as services")
                                  : remove_matching(context, options);
+  if (options.words.empty() && options.documents.file.empty())
+    return usage(
+        "no object is given; add objects, such as service/NAME, or a file of documents with -f FILE");
   if (options.words.empty()) return remove_documents(context, options.documents, options.wait);
   if (const auto slice = slice_named(options.words); slice && !slice->empty())
     return stop_slices(context, context.agent(), {*slice}, StopWait::until_ended, print_name);

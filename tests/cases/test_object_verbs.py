@@ -132,7 +132,7 @@ def test_objects_are_deleted_by_label_or_all_of_a_namespace(services):
     services.apply(several(document("a", labels={"app": "web"}), document("b"), document("c", labels={"app": "web"}),
                            document("d", namespace="team")))
     delete = lambda *words, **status: services.carve("delete", *words, **status)
-    assert "leave out a" in delete("service/a", "--all", status=2) and "need a kind" in delete("--all", status=2)
+    assert "leave out service/a" in delete("service/a", "--all", status=2) and "need a kind" in delete("--all", status=2)
     assert "use one" in delete("services", "--all", "-l", "app=web", status=2)
     assert "name the kinds" in delete("all", "--all", status=2)
     assert "did you mean 'services'?" in delete("servics", "--all", status=2)
@@ -140,7 +140,7 @@ def test_objects_are_deleted_by_label_or_all_of_a_namespace(services):
     assert delete("services", "-l", "app=web") == "No objects match.\n"
     assert delete("services,jobs", "--all") == "service/b deleted\n"
     assert [one["metadata"]["name"] for one in services.items()] == ["d"], "another namespace is kept"
-    assert delete("services", "--all", "-n", "team", "--wait=false") == "service/d deletion requested\n"
+    assert delete("services", "--all", "-n", "team") == "service/d deleted\n"
 
 
 def test_wait_ends_when_objects_reach_a_state_or_are_gone(services):
