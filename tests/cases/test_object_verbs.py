@@ -139,7 +139,7 @@ def test_objects_are_deleted_by_label_or_all_of_a_namespace(services):
     assert delete("services", "-l", "app=web") == "service/a deleted\nservice/c deleted\n"
     assert delete("services", "-l", "app=web") == "No objects match.\n"
     assert delete("services,jobs", "--all") == "service/b deleted\n"
-    assert [one["metadata"]["name"] for one in services.items()] == ["d"], "another namespace is kept"
+    assert services.items() == [("services", "d")], "another namespace is kept"
     assert delete("services", "--all", "-n", "team") == "service/d deleted\n"
 
 
