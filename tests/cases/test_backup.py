@@ -1,29 +1,18 @@
 """Tests `carve backup` of running programs and `carve restore`."""
 import json
 import os
-import pathlib
 import shutil
 import subprocess
-import tempfile
 
 import pytest
 
 from conftest import BUILD, until
-from test_up import USER, as_user, carve
+from test_up import as_user, carve, home  # noqa: F401, the fixture
 
 pytestmark = [
     pytest.mark.usefixtures("own_network"),
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
 ]
-
-
-@pytest.fixture
-def home():
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="cvb-"))
-    os.chown(folder, USER, USER) if os.geteuid() == 0 else None
-    yield folder
-    carve(folder, "down", "--all")
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def good(home, *words):
