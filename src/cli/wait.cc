@@ -1,10 +1,12 @@
 // `carve wait`: waits for the ends of detached programs and prints their exit statuses, or, with --for, for states
 // of objects (object_wait.h).
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "cli/detached_programs.h"
 #include "cli/object_wait.h"
+#include "cli/services.h"
 #include "cli/time_span.h"
 #include "cli/verbs.h"
 #include "cli/wait_goal.h"
@@ -12,6 +14,8 @@
 
 namespace carve::cli {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds wait_interval{50};
 
@@ -25,12 +29,20 @@ void wait_for_slice(const client::AgentClient& agent, const std::string& name, u
   }
 }
 
-void wait_for_program(Context& context, const std::string& name) {
+// Waits until the program has ended and prints its exit status. `timeout` is how long `deadline` was away.
+void wait_for_program(Context& context, const std::string& name, std::optional<Clock::time_point> deadline,
+                      const std::string& timeout) {
   const auto program = required_program(context, name);
   if (!program) return;
   for (;;) {
     const auto seen = runner::read_program(program->directory);
     if (seen && seen->phase() == runner::ProgramPhase::running) {
+      if (deadline && Clock::now() >= *deadline) {
+        complain({.detail = fmt::format("the program of slice {} is still running after {}", harmless(name),
+                                        timeout)});
+        context.status = context.problem_status;
+        return;
+      }
       std::this_thread::sleep_for(wait_interval);
       continue;
     }
@@ -50,9 +62,12 @@ void wait_for_program(Context& context, const std::string& name) {
   }
 }
 
+constexpr std::string_view slice_prefix = "slice/";
+
 // Returns whether the words name objects of the controller, as in "service/a".
 bool names_objects(const ObjectWaitOptions& options) {
-  return !options.goal.empty() || options.words.front().find('/') != std::string::npos;
+  const std::string& first = options.words.front();
+  return !options.goal.empty() || (first.find('/') != std::string::npos && !first.starts_with(slice_prefix));
 }
 
 }  // namespace
@@ -67,18 +82,21 @@ void add_wait(CLI::App& app, Context& context) {
       ->required();
   verb->add_option("--for", options->goal,
                    "State of objects to wait for: condition=NAME[=VALUE], delete, or jsonpath=PATH[=VALUE]. "
-                   "Ready, Complete "
-                   "and Failed follow from the phase")
+                   "Ready, Complete and Failed follow from the phase")
       ->type_name("STATE")
       ->check([](const std::string& text) {
         const auto goal = parse_wait_goal(text);
         return goal ? std::string() : goal.error();
       });
   verb->add_option("-n,--namespace", options->name_space, "Namespace of the objects")->capture_default_str();
-  verb->add_option("--timeout", options->timeout, "Maximum wait for all objects, such as 90s or 10m")
-      ->type_name("TIME")
-      ->check(check_time_span)
-      ->capture_default_str();
+  const CLI::Option* const timeout =
+      verb->add_option(
+              "--timeout", options->timeout,
+              "Maximum wait for all of them, such as 90s or 10m; programs are waited for without a limit "
+              "by default")
+          ->type_name("TIME")
+          ->check(check_time_span)
+          ->capture_default_str();
   verb->footer(
       "Exit status of a wait for programs: that of the last program; 128+N if signal N ended it;\n"
       "125 if carve fails.\n\n"
@@ -86,10 +104,14 @@ void add_wait(CLI::App& app, Context& context) {
       "  carve wait --for=condition=Ready service/demo --timeout 60s\n"
       "  carve wait --for=delete service/demo\n"
       "  carve wait --for=jsonpath='{.status.phase}'=Succeeded job/custom-5");
-  verb->callback([&context, options] {
+  verb->callback([&context, options, timeout] {
     if (names_objects(*options)) return wait_for_objects(context, *options);
     context.problem_status = runner::failed_status;
-    for (const std::string& name : options->words) wait_for_program(context, name);
+    std::optional<Clock::time_point> deadline;
+    if (timeout->count() > 0) deadline = Clock::now() + std::chrono::seconds(seconds_of(options->timeout));
+    for (const std::string& word : options->words)
+      wait_for_program(context, word.starts_with(slice_prefix) ? word.substr(slice_prefix.size()) : word,
+                       deadline, options->timeout);
   });
 }
 

@@ -30,9 +30,11 @@ def kept(world, name):
 
 def test_the_program_runs_in_its_slice_until_it_ends(world):
     detach(world, "a", "sh", "-c", f"{LOAD} --allocate 512MiB --no-touch --seconds 600; exit 5")
+    early = world.carve("wait", "a", "--timeout", "0s")
+    assert early.returncode == 125 and "slice a is still running after 0s" in early.stderr, early.stderr
     assert world.attached("a")["parts"][0]["charged_bytes"] >= GiB // 2
     os.kill(next(p["pid"] for p in world.show("a")["processes"] if p["attached"]), signal.SIGKILL)
-    done = world.carve("wait", "a")
+    done = world.carve("wait", "slice/a")
     assert (done.returncode, done.stdout) == (5, "5\n"), done.stderr
     assert "a" not in world.slices(), "wait returned before the slice had ended"
 
