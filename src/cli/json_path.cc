@@ -9,9 +9,9 @@ namespace {
 
 using api::Json;
 
-// The values that one printing has visited and the bytes that it has printed.
+// The number of values that one printing has visited.
 struct Work {
-  size_t visited = 0, bytes = 0;
+  size_t visited = 0;
 };
 
 using Values = std::vector<const Json*>;

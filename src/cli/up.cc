@@ -67,12 +67,7 @@ Sockets sockets_of(const Context& context) {
 }
 
 // Returns the path of a program that is installed next to this one.
-std::string beside(const char* program) {
-  char own[4096] = "";
-  const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-  const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  return path.substr(0, path.rfind('/') + 1) + program;
-}
+std::string beside(const char* program) { return os::own_folder() + "/" + program; }
 
 // A program that was started, or the reason why it was not.
 struct Started {

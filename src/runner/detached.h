@@ -42,9 +42,9 @@ struct StartFailure {
   std::string message;
 };
 
-// Starts `supervisor`, the path of carve-supervise, and returns when it has executed the program. `name` is
-// that of the request's slice, which must have been granted. The request's directory is set here. The supervisor keeps no file of this
-// process open. If it fails, the slice must be ended by the caller.
+// Starts `supervisor`, the path of carve-supervise, and returns when it has executed the program. `name` is that
+// of the request's slice, which must have been granted. Sets the request's directory. The supervisor keeps no
+// file of this process open. If it fails, the caller must end the slice.
 Result<void, StartFailure> start_detached(const std::string& folder, const std::string& name,
                                           const std::string& supervisor, SuperviseRequest request);
 
