@@ -61,7 +61,7 @@ TEST(Fields, can_be_read_and_written) {
     if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, uint64_t>) field = 8;
   });
   EXPECT_EQ(inner.x, 8u);
-  EXPECT_EQ(std::get<1>(tie(inner)), "seven");
+  EXPECT_EQ(fields::get<1>(tie(inner)), "seven");
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ void visit_columns(const std::string& name, const Visit& visit) {
     });
   } else if constexpr (!is_table<T>) {
     [&]<size_t... I>(std::index_sequence<I...>) {
-      (visit_columns<std::remove_cvref_t<decltype(std::get<I>(fields::tie(std::declval<T&>())))>>(
+      (visit_columns<std::remove_cvref_t<decltype(fields::get<I>(fields::tie(std::declval<T&>())))>>(
            name.empty() ? fields::name<T, I> : name + "_" + fields::name<T, I>, visit),
        ...);
     }(std::make_index_sequence<fields::count<T>>());
