@@ -40,7 +40,7 @@ std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
 constexpr std::string_view slices = "carve get slices -o name 2>/dev/null | cut -d/ -f2";
 constexpr std::string_view slice_objects = "carve get slices -o name 2>/dev/null";
 constexpr std::string_view nodes = "carve get nodes -o name 2>/dev/null | cut -d/ -f2";
-constexpr std::string_view workloads =
+constexpr std::string_view workload_names =
     "carve get services -o name 2>/dev/null; carve get applications -o name 2>/dev/null";
 constexpr std::string_view logs =
     "carve get services -o name 2>/dev/null; carve get applications -o name 2>/dev/null; "
@@ -56,7 +56,7 @@ std::string_view names_of(std::string_view verb) {
   if (verb == "history") return slice_objects;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
   if (verb == "logs") return logs;
-  if (is_any(verb, {"describe", "delete", "scale", "autoscale", "rollout"})) return workloads;
+  if (is_any(verb, {"describe", "delete", "scale", "autoscale", "rollout"})) return workload_names;
   return "";
 }
 

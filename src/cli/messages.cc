@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/terminal.h"
+
 namespace carve::cli {
 
 std::string enforcement_text(const Enforcement& memory) {
@@ -54,6 +56,22 @@ std::string shares_text(const api::Slice& slice) {
 std::string message(const DeviceHealth& health) {
   if (health.reason.empty()) return std::string(text(health.state));
   return fmt::format("{}: {}", text(health.state), health.reason);
+}
+
+std::string workload_problem(const api::Slice& slice) {
+  const auto label = [&](const char* key) {
+    const auto found = slice.labels.find(key);
+    return found == slice.labels.end() ? "" : harmless(found->second);
+  };
+  const std::string kind = label("carve.dev/kind"), name = label("carve.dev/name");
+  if (kind.empty() || name.empty()) return "";
+  const std::string way = kind == "service" || kind == "application"
+                              ? fmt::format("change {}/{} with carve apply or carve eas modify", kind, name)
+                              : fmt::format("{}/{} keeps the size that it was submitted with", kind, name);
+  return fmt::format(
+      "slice {} belongs to {}/{}, which would still show the old size; {}. --force changes only this slice "
+      "and only until its next start",
+      slice.name, kind, name, way);
 }
 
 }  // namespace carve::cli

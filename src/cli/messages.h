@@ -25,6 +25,9 @@ std::string quotas_text(const api::Slice& slice);
 // Returns the same for shares: "30%,10%"; "-" if there are none.
 std::string shares_text(const api::Slice& slice);
 
+// Returns why the slice may only be changed through its service or job; empty if it belongs to none.
+std::string workload_problem(const api::Slice& slice);
+
 // Returns "ok", or the state with its reason.
 std::string message(const DeviceHealth& health);
 

@@ -10,23 +10,6 @@
 namespace carve::cli {
 namespace {
 
-// Returns why the slice may only be changed through its workload; empty if it belongs to none.
-std::string owner_problem(const api::Slice& slice) {
-  const auto label = [&](const char* key) {
-    const auto found = slice.labels.find(key);
-    return found == slice.labels.end() ? "" : harmless(found->second);
-  };
-  const std::string kind = label("carve.dev/kind"), name = label("carve.dev/name");
-  if (kind.empty() || name.empty()) return "";
-  const std::string way = kind == "service" || kind == "application"
-                              ? fmt::format("change {}/{} with carve apply or carve eas modify", kind, name)
-                              : fmt::format("{}/{} keeps the size that it was submitted with", kind, name);
-  return fmt::format(
-      "slice {} belongs to {}/{}, which would still show the old size; {}. --force changes only this slice "
-      "and only until its next start",
-      slice.name, kind, name, way);
-}
-
 void print_changed(const api::Slice& slice) {
   const std::string share = shares_text(slice);
   fmt::print("{}: {}, {}, {}{}\n", slice.name, quotas_text(slice), share == "-" ? "no share" : share,
@@ -61,7 +44,7 @@ void add_set(CLI::App& app, Context& context) {
     }
     const client::AgentClient agent = context.agent();
     const auto present = agent.slice(*name);
-    if (const std::string problem = present ? owner_problem(*present) : ""; !problem.empty() && !*force) {
+    if (const std::string problem = present ? workload_problem(*present) : ""; !problem.empty() && !*force) {
       fmt::print(stderr, "carve: {}\n", problem);
       context.status = failed_status;
       return;

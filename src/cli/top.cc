@@ -1,12 +1,20 @@
-// `carve top`: shows the devices and their slices. On a terminal it refreshes in place until q or Ctrl-C;
-// into a pipe it prints once.
+// `carve top`: shows the devices and their slices. On a terminal it is interactive; into a pipe it prints once.
 #include <poll.h>
 #include <signal.h>
-#include <termios.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cmath>
+
+#include "cli/curses_screen.h"
+#include "cli/top_frame.h"
+#include "cli/top_session.h"
 #include "cli/top_view.h"
 #include "cli/verbs.h"
+#include "os/mutex.h"
+#include "os/user.h"
+#include "os/wakeup.h"
+#include "os/worker.h"
 #include "wire/api/device.h"
 #include "wire/api/node.h"
 #include "wire/api/problem.h"
@@ -29,41 +37,6 @@ struct TopOptions {
 
 volatile sig_atomic_t stopped = 0;
 
-// The terminal's mode while `top` runs: alternate screen, no cursor, single keys. The destructor restores it.
-class LiveTerminal {
- public:
-  LiveTerminal() {
-    keys_ = tcgetattr(STDIN_FILENO, &before_) == 0;
-    if (keys_) {
-      termios raw = before_;
-      raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-      tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    }
-    fmt::print("\x1b[?1049h\x1b[?25l");
-    struct sigaction act {};
-    act.sa_handler = [](int) { stopped = 1; };
-    sigaction(SIGINT, &act, nullptr);
-    sigaction(SIGTERM, &act, nullptr);
-  }
-  ~LiveTerminal() {
-    if (keys_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-    fmt::print("\x1b[?25h\x1b[?1049l");
-    std::fflush(stdout);
-  }
-  // Returns true if the user pressed q or a signal arrived.
-  bool wait(double seconds) const {
-    pollfd key{.fd = keys_ ? STDIN_FILENO : -1, .events = POLLIN};
-    char pressed = 0;
-    if (poll(&key, 1, static_cast<int>(seconds * 1000)) > 0 && read(STDIN_FILENO, &pressed, 1) == 1)
-      return pressed == 'q' || pressed == 'Q';
-    return stopped != 0;
-  }
-
- private:
-  termios before_{};
-  bool keys_ = false;
-};
-
 client::Answer<TopView> look(const client::AgentClient& agent) {
   TopView view{.now_ns = utc_now_ns()};
   auto version = agent.version();
@@ -78,47 +51,145 @@ client::Answer<TopView> look(const client::AgentClient& agent) {
   return view;
 }
 
-// Draws over the old screen line by line to avoid flicker.
-void repaint(const std::string& picture, unsigned height) {
-  std::string out = "\x1b[H";
-  size_t line = 0;
-  for (size_t at = 0; at < picture.size() && line + 1 < height; ++line) {
-    const size_t end = picture.find('\n', at);
-    out += picture.substr(at, end - at) + "\x1b[K\r\n";
-    at = end == std::string::npos ? picture.size() : end + 1;
+// Reads views from the agent and carries out actions, in its own thread, so that keys are answered while the
+// agent is not.
+class TopSource {
+ public:
+  struct News {
+    std::optional<TopView> view;
+    std::string lost;  // Why the agent did not respond to the last request; empty if it did.
+    TopNotice notice;
+    unsigned rounds = 0;  // The number of views so far.
+  };
+
+  TopSource(client::AgentClient agent, double interval)
+      : shared_(std::make_shared<Shared>()),
+        agent_(agent),
+        worker_({.turn =
+                     [shared = shared_, agent, interval] {
+                       read(*shared, agent);
+                       return static_cast<int64_t>(interval * 1e9);
+                     },
+                 .end_patience_ns = 200'000'000}) {}
+
+  int fd() const { return shared_->news.fd(); }  // Readable when there are news.
+  News take() {
+    shared_->news.take();
+    const os::MutexLock lock(shared_->mutex);
+    News out = std::move(shared_->latest);
+    shared_->latest = {.lost = out.lost, .rounds = out.rounds};
+    return out;
   }
-  fmt::print("{}\x1b[J", out);
-  std::fflush(stdout);
+  void read_processes(bool wanted) {
+    shared_->processes = wanted;
+    worker_.wake();
+  }
+  void act(const TopAction& action) {
+    worker_.run([shared = shared_, agent = agent_, action] {
+      const bool stops = action.kind == TopAction::Kind::stop;
+      const auto answer = stops ? agent.end(action.slice) : agent.change(action.slice, action.change);
+      const TopNotice notice =
+          answer ? TopNotice{stops ? fmt::format("slice {} is stopping", action.slice)
+                                   : fmt::format("slice {}: {}", action.slice, change_text(action.change))}
+                 : TopNotice{answer.error().detail, true};
+      {
+        const os::MutexLock lock(shared->mutex);
+        shared->latest.notice = notice;
+      }
+      shared->news.set();
+    });
+    worker_.wake();
+  }
+
+ private:
+  struct Shared {
+    os::Mutex mutex;
+    News latest GUARDED_BY(mutex);
+    os::Wakeup news;
+    std::atomic<bool> processes = false;
+    std::map<uint32_t, std::string> user_names;  // Used by the worker only. A look-up may read a file.
+  };
+
+  static void read(Shared& shared, const client::AgentClient& agent) {
+    auto view = look(agent);
+    if (view) {
+      for (api::Slice& slice : view->slices.slices) {
+        std::string& name = shared.user_names[slice.owner_uid];
+        if (name.empty()) name = os::user_name(slice.owner_uid);
+        if (shared.processes)
+          if (auto whole = agent.slice(slice.name)) slice.processes = std::move(whole->processes);
+      }
+      view->user_names = shared.user_names;
+    }
+    {
+      const os::MutexLock lock(shared.mutex);
+      shared.latest.lost = view ? "" : view.error().detail;
+      if (view) shared.latest.view = std::move(*view);
+      ++shared.latest.rounds;
+    }
+    shared.news.set();
+  }
+
+  std::shared_ptr<Shared> shared_;
+  client::AgentClient agent_;
+  os::Worker worker_;
+};
+
+// The interactive form. It ends with q, a signal, or after the given number of refreshes.
+void interact(const CursesScreen& terminal, const client::AgentClient& agent, const TopOptions& options,
+              TopView view) {
+  TopSource source(agent, options.interval);
+  TopState state;
+  TopHistory history;
+  std::string lost;
+  const bool has_keys = isatty(STDIN_FILENO) == 1;
+  for (;;) {
+    keep_selection(state, top_rows(view, state));
+    const TopFrame frame = draw(view, state, history, terminal.size(), terminal.is_fine(), lost);
+    state.first = frame.first;
+    terminal.show(frame.lines);
+    pollfd waits[] = {{source.fd(), POLLIN, 0}, {has_keys ? STDIN_FILENO : -1, POLLIN, 0}};
+    poll(waits, std::size(waits), -1);
+    if (stopped != 0 || (waits[1].revents & (POLLHUP | POLLERR)) != 0) return;
+    while (const auto key = terminal.key()) {
+      const TopAction action = press(state, *key, view, frame.page);
+      if (action.kind == TopAction::Kind::quit) return;
+      if (action.kind == TopAction::Kind::refresh) source.read_processes(state.tree);
+      if (action.kind == TopAction::Kind::stop || action.kind == TopAction::Kind::change) source.act(action);
+    }
+    TopSource::News news = source.take();
+    lost = news.lost;
+    if (!news.notice.text.empty()) state.notice = news.notice;
+    if (news.view) {
+      view = std::move(*news.view);
+      history.add(view);
+    }
+    if (options.rounds != 0 && news.rounds >= options.rounds) return;
+  }
 }
 
-void live(Context& context, const TopOptions& options) {
+// Returns false if the terminal cannot be used in this way.
+bool live(Context& context, const TopOptions& options) {
   const client::AgentClient agent = context.agent();
   auto first = look(agent);
-  if (!first) return answered(context, first, [](const auto&) {});
-  api::Problem lost;
-  {
-    const LiveTerminal terminal;
-    for (unsigned round = 1;; ++round) {
-      const auto view = look(agent);
-      context.screen = screen();  // The window may have been resized.
-      if (!view) {
-        lost = view.error();
-        break;
-      }
-      repaint(render(*view, context.screen), context.screen.height);
-      if ((options.rounds != 0 && round >= options.rounds) || terminal.wait(options.interval)) break;
-    }
+  if (!first) {
+    answered(context, first, [](const auto&) {});
+    return true;
   }
-  if (!lost.detail.empty()) {
-    complain(lost);
-    context.status = context.problem_status;
-  }
+  const CursesScreen terminal(context.screen.colour);
+  if (!terminal.is_open()) return false;
+  struct sigaction act {};
+  act.sa_handler = [](int) { stopped = 1; };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &act, nullptr);
+  interact(terminal, agent, options, std::move(*first));
+  return true;
 }
 
 }  // namespace
 
 void add_top(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("top", "Watch devices and slices; press q to exit");
+  CLI::App* verb =
+      app.add_subcommand("top", "Watch devices and slices, sort and filter them, stop or change a slice");
   auto options = std::make_shared<TopOptions>();
   verb->add_option("-d,--interval", options->interval, "Seconds between two refreshes, 0.1 to 3600")
       ->check(CLI::Range(0.1, 3600.0))
@@ -126,8 +197,13 @@ void add_top(CLI::App& app, Context& context) {
   verb->add_option("-n,--rounds", options->rounds, "Exit after this many refreshes; 0 means never");
   verb->add_flag("--once", options->once, "Print once and exit, even on a terminal");
   add_output(verb, context);
+  verb->footer(
+      "On a terminal: arrows select a slice, o sorts, / filters, t shows processes, s stops and\n"
+      "e changes the selected slice, ? lists all keys, q quits.\n"
+      "  carve top\n"
+      "  carve top --once");
   verb->callback([&context, options] {
-    if (context.screen.terminal && !options->once && !context.json()) return live(context, *options);
+    if (context.screen.terminal && !options->once && !context.json() && live(context, *options)) return;
     answered(context, look(context.agent()), [&](const TopView& view) {
       if (!context.json()) {
         fmt::print("{}", render(view, context.screen));

@@ -6,72 +6,12 @@
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/messages.h"
+#include "cli/top_bars.h"
 
 namespace carve::cli {
 namespace {
 
-struct Row {
-  const api::Slice* slice;
-  const api::SlicePart* part;
-  Ink ink;
-};
-
-double fraction(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-// A part of a bar. Parts are drawn one after the other, each with the `full` fraction of it filled. The rest
-// of the bar is drawn as free.
-struct Piece {
-  double width, full;  // Fractions of the whole bar and of this part.
-  Ink ink;
-  char plain = '#';  // Fill character without colours.
-};
-
-std::string cut_bar(const std::vector<Piece>& pieces, size_t width, const Screen& screen) {
-  const bool fine = screen.colour;
-  std::string out;
-  size_t drawn = 0;
-  double upto = 0;
-  for (const Piece& piece : pieces) {
-    if (piece.width <= 0) continue;
-    upto += piece.width;
-    const auto end = std::min(width, static_cast<size_t>(std::lround(upto * static_cast<double>(width))));
-    const size_t cells = std::max<size_t>(end > drawn ? end - drawn : 0, drawn < width ? 1 : 0);
-    const auto full = static_cast<size_t>(std::lround(piece.full * static_cast<double>(cells)));
-    std::string text;
-    for (size_t i = 0; i < cells; ++i)
-      text +=
-          i < full ? (fine ? std::string("█") : std::string(1, piece.plain)) : std::string(fine ? "░" : "=");
-    out += inked(screen, piece.ink, text);
-    drawn += cells;
-  }
-  for (; drawn < width; ++drawn) out += fine ? "·" : ".";
-  return out;
-}
-
-// Returns the parts of the device's memory: each shown slice's quota with the charged fraction of it, the
-// quotas of slices that the caller does not see, and the memory used by processes outside of slices.
-std::vector<Piece> memory_pieces(const api::Device& device, const std::vector<Row>& rows) {
-  std::vector<Piece> out;
-  for (const Row& row : rows)
-    out.push_back({fraction(row.part->quota_bytes, device.usable_bytes),
-                   std::min(fraction(row.part->charged_bytes, row.part->quota_bytes), 1.0), row.ink});
-  uint64_t seen_quota = 0, seen_used = 0;
-  for (const Row& row : rows) {
-    seen_quota += row.part->quota_bytes;
-    seen_used += row.part->used_bytes;
-  }
-  if (device.granted_bytes > seen_quota) {
-    const uint64_t quota = device.granted_bytes - seen_quota;
-    const uint64_t used = device.used_in_slices_bytes - std::min(device.used_in_slices_bytes, seen_used);
-    out.push_back({fraction(quota, device.usable_bytes), std::min(fraction(used, quota), 1.0), Ink::dim});
-  }
-  const uint64_t left = device.usable_bytes - std::min(device.usable_bytes, device.granted_bytes);
-  const uint64_t outside = std::min(device.used_outside_slices_bytes, left);
-  if (outside != 0) out.push_back({fraction(outside, device.usable_bytes), 1.0, Ink::yellow, '!'});
-  return out;
-}
+using Row = TopPart;
 
 // Returns the memory that a new slice could actually use: memory that processes outside of slices use is not
 // available.
@@ -88,18 +28,6 @@ std::string memory_of(const api::Device& device) {
                          ? ""
                          : size(device.used_outside_slices_bytes) + " used outside of slices, ",
                      size(free_of(device).count));
-}
-
-// Returns each slice's achieved share of the last second; on a device without arbitration, its granted share.
-std::vector<Piece> compute_pieces(const api::Device& device, const std::vector<Row>& rows) {
-  constexpr std::string_view fills = "#%@*+";  // Neighbours get different characters, like their colours.
-  std::vector<Piece> out;
-  for (const Row& row : rows) {
-    const bool measured = device.arbitration && row.part->compute;
-    out.push_back({fraction(measured ? row.part->compute->achieved_1s_bp : row.part->share_bp, 10000),
-                   measured ? 1.0 : 0.0, row.ink, fills[out.size() % fills.size()]});
-  }
-  return out;
 }
 
 // One column: its heading, its width, the minimum screen width at which it is shown, and its text.
@@ -190,10 +118,7 @@ std::string render(const TopView& view, const Screen& screen) {
                   plural(view.slices.slices.size(), "slice"),
                   view.agent.simulated.empty() ? "" : "  (simulated)", clock_text(view.now_ns))));
   for (const api::Device& device : view.devices.devices) {
-    std::vector<Row> rows;
-    for (size_t i = 0; i < view.slices.slices.size(); ++i)
-      for (const api::SlicePart& part : view.slices.slices[i].parts)
-        if (part.uuid == device.uuid) rows.push_back({&view.slices.slices[i], &part, ink_of(i)});
+    const std::vector<Row> rows = parts_on(device, view.slices.slices);
 
     line("");
     const auto& policy = device.policy;
@@ -207,10 +132,11 @@ std::string render(const TopView& view, const Screen& screen) {
         device.health.state == HealthState::ok ? ""
                                                : "  " + inked(screen, Ink::red, message(device.health))));
     line("  " + memory_of(device));
-    line(fmt::format("  MEM [{}] {} granted", cut_bar(memory_pieces(device, rows), bar_width, screen),
+    line(fmt::format("  MEM [{}] {} granted",
+                     inked(screen, memory_bar(device, rows, bar_width, screen.colour)),
                      percent(static_cast<uint64_t>(
                          std::lround(fraction(device.granted_bytes, device.usable_bytes) * 10000)))));
-    line(fmt::format("  GPU [{}] {}", cut_bar(compute_pieces(device, rows), bar_width, screen),
+    line(fmt::format("  GPU [{}] {}", inked(screen, compute_bar(device, rows, bar_width, screen.colour)),
                      device.arbitration ? percent(device.arbitration->idle_1s_bp) + " idle"
                                         : percent(device.share_granted_bp) + " granted"));
     if (device.compute && !device.compute->enforced())

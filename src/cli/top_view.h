@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "cli/terminal.h"
@@ -15,7 +16,8 @@ struct TopView {
   api::Version agent;
   api::DeviceList devices;
   api::SliceList slices;
-  uint64_t now_ns = 0;  // UTC.
+  uint64_t now_ns = 0;                         // UTC.
+  std::map<uint32_t, std::string> user_names;  // Of the slices' owners, by uid.
 };
 
 // Returns lines separated by '\n', no wider than the screen. A wider screen shows more columns: the throttled
