@@ -17,7 +17,7 @@ struct TopView {
   api::DeviceList devices;
   api::SliceList slices;
   uint64_t now_ns = 0;                         // UTC.
-  std::map<uint32_t, std::string> user_names;  // Of the slices' owners, by uid.
+  std::map<uint32_t, std::string> user_names;  // The owners of the slices, by uid.
 };
 
 // Returns lines separated by '\n', no wider than the screen. A wider screen shows more columns: the throttled
