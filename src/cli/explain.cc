@@ -19,24 +19,29 @@ void print_translation(const std::vector<api::TranslatedField>& translation) {
                row.rule);
 }
 
+void print_explained(const api::AppliedObject& object) {
+  fmt::print("{}\n", name_of(object).text());
+  print_translation(object.translation);
+  print_placement(object.placement);
+}
+
 // Sets exit status 0 if every new replica fits.
 void explain_documents(Context& context, const DocumentOptions& documents) {
-  const auto text = read_documents(context, documents.file);
-  if (!text) return;
   const std::string target = fmt::format("/v1/documents?{}&explain=true", query_of(documents));
-  answered(context, context.controller().send<api::AppliedList>("POST", target, *text),
-           [&](const api::AppliedList& list) {
-             for (const api::AppliedObject& object : list.items) {
-               print_warnings(object.warnings);
-               for (const api::ReplicaPlacement& at : object.placement)
-                 if (at.node.empty()) context.status = failed_status;
-               if (context.json()) continue;
-               fmt::print("{}\n", name_of(object).text());
-               print_translation(object.translation);
-               print_placement(object.placement);
-             }
-             if (context.json()) print_json(list);
-           });
+  api::AppliedList all;
+  for_each_file(context, documents, [&](const DocumentFile& file) {
+    answered_for(context, file, context.controller().send<api::AppliedList>("POST", target, file.text),
+                 [&](const api::AppliedList& list) {
+                   for (const api::AppliedObject& object : list.items) {
+                     print_warnings(object.warnings);
+                     for (const api::ReplicaPlacement& at : object.placement)
+                       if (at.node.empty()) context.status = failed_status;
+                     if (!context.json()) print_explained(object);
+                     all.items.push_back(object);
+                   }
+                 });
+  });
+  if (context.json() && !all.items.empty()) print_json(all);
 }
 
 // Sets exit status 0 if the request fits on the devices that the user's environment names.
@@ -82,7 +87,7 @@ void add_explain(CLI::App& app, Context& context) {
   add_explain_slicing(verb, context);
   verb->callback([&context, verb, options, documents] {
     if (!verb->get_subcommands().empty()) return;
-    if (!documents->file.empty()) return explain_documents(context, *documents);
+    if (!documents->files.empty()) return explain_documents(context, *documents);
     explain_request(context, *options);
   });
 }
