@@ -112,7 +112,12 @@ void remove_matching(Context& context, const DeleteOptions& options) {
     if (has_namespaces(kind.kind)) target += "&namespace=" + api::percent_encoded(options.name_space);
     answered(context, whole_list(context.controller(), target), [&](const std::string& json) {
       const auto list = api::read<NamedList>(json, api::Reading::lenient);
-      for (const NamedObject& one : list ? list->items : std::vector<NamedObject>())
+      if (!list) {
+        complain({.title = "list", .detail = "cannot read the controller's response: " + list.error()});
+        context.status = context.problem_status;
+        return;
+      }
+      for (const NamedObject& one : list->items)
         objects.push_back({kind.kind, one.metadata.name, options.name_space});
     });
   }

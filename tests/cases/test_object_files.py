@@ -1,7 +1,9 @@
 """`carve apply`, `explain`, `render` and `delete` with several files, folders and standard input."""
 import json
 import shutil
+import socketserver
 import subprocess
+import threading
 
 import pytest
 
@@ -80,3 +82,22 @@ def test_the_manifests_of_several_files_are_separate_documents(services, folder)
     rendered = services.carve("render", "-f", folder)
     assert rendered.count("kind: \"Deployment\"") + rendered.count("kind: Deployment") == 2
     assert "\n---\n" in rendered
+
+
+def test_delete_with_a_selector_reports_a_list_that_it_cannot_read(services):
+    """The controller returns a list whose objects have names that are numbers."""
+    class Answer(socketserver.StreamRequestHandler):
+        def handle(self):
+            while self.rfile.readline().strip():
+                pass
+            body = b'{"items":[{"metadata":{"name":5}}],"metadata":{}}'
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    path = services.folder / "list.sock"
+    with socketserver.ThreadingUnixStreamServer(str(path), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        said = services.carve("--controller", path, "delete", "services", "-l", "app=web", status=1)
+        server.shutdown()
+        thread.join()
+    assert "cannot read the controller's response" in said and "No objects match" not in said
