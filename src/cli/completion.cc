@@ -56,7 +56,7 @@ std::string_view names_of(std::string_view verb) {
   if (verb == "history") return slice_objects;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
   if (verb == "logs") return logs;
-  if (is_any(verb, {"describe", "delete", "scale", "autoscale", "rollout"})) return workloads;
+  if (is_any(verb, {"describe", "edit", "delete", "scale", "autoscale", "rollout"})) return workloads;
   return "";
 }
 

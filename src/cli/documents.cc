@@ -26,7 +26,7 @@ std::optional<std::string> read_documents(Context& context, const std::string& f
   auto text = os::read_input(file, api::max_document_bytes);
   if (text) return std::move(*text);
   fmt::print(stderr, "carve: {}\n", text.error());
-  context.status = failed_status;
+  context.status = context.problem_status;
   return std::nullopt;
 }
 
@@ -36,7 +36,7 @@ void for_each_file(Context& context, const DocumentOptions& options,
       document_files(options.files, options.recursive ? Folders::with_subfolders : Folders::only_named);
   if (!files) {
     fmt::print(stderr, "carve: {}\n", files.error());
-    context.status = failed_status;
+    context.status = context.problem_status;
     return;
   }
   for (const std::string& path : *files)

@@ -43,10 +43,8 @@ constexpr Equivalent equivalents[] = {
     {"--cores", "--compute PERCENT"},
     {"--share", "--compute PERCENT"},
     // kubectl
-    {"edit", "carve get KIND/NAME -o yaml, then carve apply -f FILE"},
-    {"patch", "carve apply -f FILE"},
+    {"patch", "carve apply -f FILE, or carve edit KIND/NAME"},
     {"replace", "carve apply -f FILE"},
-    {"diff", "carve apply --dry-run -f FILE"},
     {"expose", "spec.port of a service"},
     {"nodes", "carve get nodes"},
     {"services", "carve get services"},
