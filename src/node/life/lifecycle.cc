@@ -257,6 +257,16 @@ Outcome<void> may_join(const LiveSlice& slice, bool has_program) {
   return {};
 }
 
+// A slice has one program, even after it has ended: a second one would get its name and exit status in the
+// slice's history. The same process may repeat its request if it lost the response.
+Outcome<void> may_become_program(const LiveSlice& slice, const os::ProcessId& process) {
+  if (!slice.entered || slice.root.id == process) return {};
+  return failure(
+      FailureKind::failed_precondition,
+      "slice {0} already has a program, process {1}; start another process in it with carve exec {0}",
+      slice.name(), slice.root.id.pid);
+}
+
 }  // namespace
 
 Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequest& request) {
@@ -266,13 +276,14 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
                    "slice {} is for containers; start a container with --device {}={}", slice.name(),
                    cdi_kind, slice.name());
   const bool has_program = slice.root.pidfd && os::alive(slice.root.pidfd);
-  if (request.joins)
-    if (const auto good = may_join(slice, has_program); !good) return tl::unexpected(good.error());
+  const auto allowed = request.joins ? may_join(slice, has_program) : may_become_program(slice, peer.process);
+  if (!allowed) return tl::unexpected(allowed.error());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
   // The cgroup was given a pid, which is certainly the process's own only if the process is still alive.
   if (!os::alive(peer.pidfd))
     return failure(FailureKind::failed_precondition, "process {} has ended", peer.process.pid);
+  const bool is_repeated = slice.entered && slice.root.id == peer.process;
   slice.entered = true;
   if (!has_program) {
     if (slice.root.pidfd) node_.loop.forget(slice.root.pidfd.get());
@@ -284,7 +295,7 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
                 fmt::format("entered by {} (process {}, uid {})",
                             request.command.empty() ? "a program" : request.command.substr(0, 200),
                             peer.process.pid, peer.uid));
-  } else {
+  } else if (!is_repeated) {
     slice.descendants.emplace(peer.process, std::move(peer.pidfd));
   }
   node_.pages.write_state(slice);
