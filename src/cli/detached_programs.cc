@@ -64,7 +64,7 @@ std::string missing_program(const client::AgentClient& agent, const std::string&
 }  // namespace
 
 int run_detached(const client::AgentClient& agent, const api::Slice& slice,
-                 const std::vector<std::string>& program, const Variables& variables) {
+                 const std::vector<std::string>& program, const Variables& variables, uint32_t max_restarts) {
   const auto fail = [&](const std::string& message, int status) {
     (void)agent.end(slice.name);
     fmt::print(stderr, "carve: {}\n", message);
@@ -81,7 +81,8 @@ int run_detached(const client::AgentClient& agent, const api::Slice& slice,
                                    .env = variables,
                                    .is_detached = true,
                                    .program_umask = current_umask(),
-                                   .slice_created_ns = slice.created_ns};
+                                   .slice_created_ns = slice.created_ns,
+                                   .max_restarts = max_restarts};
   for (const api::SlicePart& part : slice.parts) request.devices.push_back(part.uuid);
   const auto started = runner::start_detached(runner::detached_folder(agent.socket()), slice.name,
                                               os::own_folder() + "/carve-supervise", std::move(request));
@@ -91,6 +92,13 @@ int run_detached(const client::AgentClient& agent, const api::Slice& slice,
 }
 
 bool has_detached_program(const Context& context, const std::string& slice) {
+std::string kept_exit_status(const std::string& agent_socket, const api::Slice& slice) {
+  const auto found = runner::find_detached(runner::detached_folder(agent_socket), slice.name);
+  const bool is_kept = found && *found && (*found)->slice_created_ns == slice.created_ns &&
+                       (*found)->seen.phase() == runner::ProgramPhase::ended;
+  return is_kept ? fmt::format("{}", (*found)->seen.state.exit_status) : "-";
+}
+
   const auto found = runner::find_detached(runner::detached_folder(context.agent().socket()), slice);
   return found && found->has_value();
 }

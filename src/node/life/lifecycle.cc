@@ -271,6 +271,8 @@ Outcome<void> may_become_program(const LiveSlice& slice, const os::ProcessId& pr
 
 Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequest& request) {
   if (slice.stopping) return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
+  if (slice.is_over_time())
+    return failure(FailureKind::failed_precondition, "the time limit of slice {} was reached", slice.name());
   if (!slice.has_programs())
     return failure(FailureKind::invalid_argument,
                    "slice {} is for containers; start a container with --device {}={}", slice.name(),
@@ -313,18 +315,49 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
   return entry;
 }
 
-Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
-  if (slice.stopping) return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
-  if (slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
+Outcome<void> Lifecycle::limit_time(LiveSlice& slice, const api::TimeLimit& limit, const std::string& by) {
+  if (slice.outlives_processes())
+    return failure(FailureKind::invalid_argument,
+                   "slice {} may not have a time limit, because it does not end with its processes",
+                   slice.name());
+  if (slice.stopping || slice.is_over_time())
+    return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
+  if (limit.seconds > api::max_time_limit_seconds || limit.grace_seconds > api::max_grace_seconds)
+    return failure(FailureKind::invalid_argument,
+                   "a time limit has at most {} s, and its grace time at most {} s",
+                   api::max_time_limit_seconds, api::max_grace_seconds);
+  slice.deadline.reset();
+  if (limit.seconds != 0)
+    slice.deadline = {.limit_seconds = limit.seconds,
+                      .grace_seconds = limit.grace_seconds,
+                      .at_ns = os::monotonic_ns() + static_cast<int64_t>(limit.seconds) * os::second};
+  node_.pages.write_state(slice);
+  node_.event(slice.name(), limit.seconds == 0
+                                ? "time limit removed by " + by
+                                : fmt::format("time limit of {} s set by {}", limit.seconds, by));
+  ending_.watch_deadline(slice);
+  return {};
+}
+
+Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer, const api::Supervision& supervision) {
+  if (slice.stopping || slice.is_over_time())
+    return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
+  const bool is_repeated = slice.is_kept && slice.supervisor.id == peer.process;
+  if (!is_repeated && slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
     return failure(FailureKind::failed_precondition, "slice {} already has a supervisor, process {}",
                    slice.name(), slice.supervisor.id.pid);
   if (slice.supervisor.pidfd) node_.loop.forget(slice.supervisor.pidfd.get());
+  if (is_repeated) {
+    kill_programs(slice);   // Left behind by the previous program.
+    slice.entered = false;  // The next program may enter once.
+  }
   if (slice.outlives_processes()) {
     if (slice.supervisor.id) kill_programs(slice);  // Left behind by the previous supervisor.
     if (!slice.cgroup) make_cgroup(slice);
     protect(node_, slice);
     slice.entered = false;  // The new supervisor's program may enter once.
   }
+  slice.is_kept = supervision.keeps && !slice.outlives_processes();
   slice.supervisor.id = peer.process;
   slice.identity.supervisor = peer.process;
   ending_.watch_supervisor(slice);
