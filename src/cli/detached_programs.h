@@ -34,6 +34,7 @@ struct LogPrinting {
   bool previous = false;
   std::optional<uint32_t> tail = {};
   std::chrono::seconds since{0};  // 0 means all lines.
+  bool has_times = false;         // Begins each line with its time.
 };
 
 // Prints the output of the slice's detached program: its standard output and error as the same streams, and

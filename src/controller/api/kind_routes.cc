@@ -144,7 +144,7 @@ Route logs_route(std::optional<Kind> kind) {
           fmt::format("Prints the output of {} {}'s programs.", words.article, words.noun),
           "text",
           "",
-          "namespace role replica previous tail sinceSeconds follow plain",
+          "namespace role replica previous tail sinceSeconds follow plain timestamps",
           kind};
 }
 

@@ -49,7 +49,7 @@ Outcome<std::optional<uint32_t>> number(const std::map<std::string, std::string>
 
 http::Response get_logs(const Call& call) {
   const auto query = parse_query(call.request.query, {"namespace", "role", "replica", "previous", "tail",
-                                                      "sinceSeconds", "follow", "plain"});
+                                                      "sinceSeconds", "follow", "plain", "timestamps"});
   if (!query) return refuse(query.error());
   const ObjectKey key{call.kind, query->contains("namespace") ? query->at("namespace") : "default",
                       call.names[0]};
@@ -73,6 +73,7 @@ http::Response get_logs(const Call& call) {
                   .replica = *replica,
                   .previous = query->contains("previous") && query->at("previous") != "false",
                   .plain = query->contains("plain") && query->at("plain") != "false",
+                  .has_times = query->contains("timestamps") && query->at("timestamps") != "false",
                   .tail = *tail};
   if (*since) wanted.since_ns = call.context.views.now_ns() - int64_t{**since} * 1'000'000'000;
   const bool follows = query->contains("follow") && query->at("follow") != "false";
