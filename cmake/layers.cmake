@@ -85,14 +85,14 @@ function(carve_program name folder)
   carve_uses(${name} ${folder} ${arg_USES})
 endfunction()
 
-# carve_completion(PROGRAM FILE ARGUMENT...): writes the output of `PROGRAM ARGUMENT...` to the file and
+# carve_generated(PROGRAM FILE ARGUMENT...): writes the output of `PROGRAM ARGUMENT...` to the file and
 # installs it.
-function(carve_completion program file)
+function(carve_generated program file)
   set(made ${CMAKE_BINARY_DIR}/${file})
   get_filename_component(made_folder ${made} DIRECTORY)
   file(MAKE_DIRECTORY ${made_folder})
   add_custom_command(OUTPUT ${made} COMMAND ${program} ${ARGN} > ${made} DEPENDS ${program})
-  string(REPLACE "/" "_" target completion_${file})
+  string(REPLACE "/" "_" target generated_${file})
   add_custom_target(${target} ALL DEPENDS ${made})
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${made} DESTINATION ${folder})

@@ -21,29 +21,39 @@ struct ApplyOptions {
   std::string wait;  // Empty for no wait.
 };
 
+void print_applied(const api::AppliedList& list) {
+  for (const api::AppliedObject& object : list.items) {
+    fmt::print("{} {}\n", name_of(object).text(), object.action);
+    print_placement(object.placement);
+  }
+}
+
+void wait_for_applied(Context& context, const api::AppliedObject& object, unsigned timeout_seconds) {
+  const ObjectName name = name_of(object);
+  if (objects::text_of(name.kind).is_workload)
+    wait_for_workload(context, name, timeout_seconds);
+  else if (name.kind == objects::Kind::job || name.kind == objects::Kind::ray_cluster)
+    wait_until_job_runs(context, name, timeout_seconds);
+}
+
+// Applies each file by itself: all of its documents or none. A file that is rejected does not prevent the
+// others.
 void apply(Context& context, const ApplyOptions& options) {
-  const auto text = read_documents(context, options.documents.file);
-  if (!text) return;
   const std::string target =
       fmt::format("/v1/documents?{}{}", query_of(options.documents), options.dry_run ? "&dryRun=true" : "");
-  answered(context, context.controller().send<api::AppliedList>("POST", target, *text),
-           [&](const auto& list) {
-             for (const api::AppliedObject& object : list.items) {
-               print_warnings(object.warnings);
-               if (context.json()) continue;
-               fmt::print("{} {}\n", name_of(object).text(), object.action);
-               print_placement(object.placement);
-             }
-             if (context.json()) print_json(list);
-             if (options.wait.empty() || options.dry_run) return;
-             for (const api::AppliedObject& object : list.items) {
-               const ObjectName name = name_of(object);
-               if (objects::text_of(name.kind).is_workload)
-                 wait_for_workload(context, name, seconds_of(options.wait));
-               else if (name.kind == objects::Kind::job || name.kind == objects::Kind::ray_cluster)
-                 wait_until_job_runs(context, name, seconds_of(options.wait));
-             }
-           });
+  api::AppliedList all;
+  for_each_file(context, options.documents, [&](const DocumentFile& file) {
+    answered_for(context, file, context.controller().send<api::AppliedList>("POST", target, file.text),
+                 [&](const api::AppliedList& list) {
+                   for (const api::AppliedObject& object : list.items) print_warnings(object.warnings);
+                   if (!context.json()) print_applied(list);
+                   all.items.insert(all.items.end(), list.items.begin(), list.items.end());
+                 });
+  });
+  if (context.json() && !all.items.empty()) print_json(all);
+  if (options.wait.empty() || options.dry_run) return;
+  for (const api::AppliedObject& object : all.items)
+    wait_for_applied(context, object, seconds_of(options.wait));
 }
 
 }  // namespace
@@ -56,7 +66,12 @@ void add_apply(CLI::App& app, Context& context) {
                  "Check the documents, print where each new replica would be placed, and store nothing");
   add_wait(verb, options->wait, "Wait until the programs run, but no longer than this");
   add_output(verb, context);
-  verb->footer("  carve apply -f examples/service.yaml --wait");
+  verb->footer(
+      "The documents of a file are applied together or not at all. The files *.json, *.yaml and *.yml of a\n"
+      "folder are applied one after the other, sorted by name. If one is rejected, the others are still\n"
+      "applied, and the exit status is 1.\n"
+      "  carve apply -f examples/service.yaml --wait\n"
+      "  carve apply -R -f deploy/ -f extra.yaml");
   verb->callback([&context, options] { apply(context, *options); });
 }
 
@@ -97,7 +112,12 @@ void remove_matching(Context& context, const DeleteOptions& options) {
     if (has_namespaces(kind.kind)) target += "&namespace=" + api::percent_encoded(options.name_space);
     answered(context, whole_list(context.controller(), target), [&](const std::string& json) {
       const auto list = api::read<NamedList>(json, api::Reading::lenient);
-      for (const NamedObject& one : list ? list->items : std::vector<NamedObject>())
+      if (!list) {
+        complain({.title = "list", .detail = "cannot read the controller's response: " + list.error()});
+        context.status = context.problem_status;
+        return;
+      }
+      for (const NamedObject& one : list->items)
         objects.push_back({kind.kind, one.metadata.name, options.name_space});
     });
   }
@@ -107,23 +127,24 @@ void remove_matching(Context& context, const DeleteOptions& options) {
 }
 
 // Deletes the objects of the documents, the last one first. A dry run checks them first, so if one document
-// is invalid, nothing is deleted.
+// of one file is invalid, nothing is deleted.
 void remove_documents(Context& context, const DocumentOptions& documents, const DeletionWait& wait) {
-  const auto text = read_documents(context, documents.file);
-  if (!text) return;
   const std::string target = fmt::format("/v1/documents?{}&dryRun=true", query_of(documents));
-  answered(context, context.controller().send<api::AppliedList>("POST", target, *text),
-           [&](const auto& list) {
-             std::vector<ObjectName> objects;
-             for (const api::AppliedObject& object : list.items) objects.push_back(name_of(object));
-             std::ranges::reverse(objects);
-             delete_objects(context, objects, wait);
-           });
+  std::vector<ObjectName> objects;
+  for_each_file(context, documents, [&](const DocumentFile& file) {
+    answered_for(context, file, context.controller().send<api::AppliedList>("POST", target, file.text),
+                 [&](const api::AppliedList& list) {
+                   for (const api::AppliedObject& object : list.items) objects.push_back(name_of(object));
+                 });
+  });
+  if (context.status != 0) return;
+  std::ranges::reverse(objects);
+  delete_objects(context, objects, wait);
 }
 
 void remove(Context& context, const DeleteOptions& options) {
   const auto usage = [&](const std::string& message) { context.refuse(message); };
-  if (!options.words.empty() && !options.documents.file.empty())
+  if (!options.words.empty() && !options.documents.files.empty())
     return usage("-f FILE cannot be used with " + options.words.front() +
                  "; give either objects or documents");
   if (options.all && !options.selector.empty())
@@ -131,7 +152,7 @@ void remove(Context& context, const DeleteOptions& options) {
   if (options.all || !options.selector.empty())
     return options.words.empty() ? usage("-l and --all need a kind, such as services")
                                  : remove_matching(context, options);
-  if (options.words.empty() && options.documents.file.empty())
+  if (options.words.empty() && options.documents.files.empty())
     return usage(
         "no object is given; add objects, such as service/NAME, or a file of documents with -f FILE");
   if (options.words.empty()) return remove_documents(context, options.documents, options.wait);

@@ -392,7 +392,7 @@ spec:
   none: []
 )");
   EXPECT_EQ(yaml_of("no json"), "no json");
-  EXPECT_EQ(yaml_of(R"({"a":"x\ny"})"), "a: \"x\\ny\"\n");
+  EXPECT_EQ(yaml_of(R"({"a":"x\ny"})"), "a: |-\n  x\n  y\n");
 }
 
 TEST(Amounts, shows_six_decimals_as_two_or_as_four_below_one) {

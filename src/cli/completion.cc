@@ -56,14 +56,16 @@ std::string_view names_of(std::string_view verb) {
   if (verb == "history") return slice_objects;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
   if (verb == "logs") return logs;
-  if (is_any(verb, {"describe", "delete", "scale", "autoscale", "rollout"})) return workload_names;
+  if (is_any(verb, {"describe", "edit", "delete", "scale", "autoscale", "rollout"})) return workload_names;
   return "";
 }
 
-// Returns the kinds that `carve get` lists.
-std::string kinds() {
-  std::string out = "slices";
-  for (const objects::KindText& text : objects::kinds) out += fmt::format(" {}", text.plural);
+// Returns the kinds of objects that the verb accepts; empty if it accepts none.
+std::string kinds_of(std::string_view verb) {
+  if (!is_any(verb, {"get", "explain"})) return "";
+  std::string out = verb == "get" ? "slices" : "";
+  for (const objects::KindText& text : objects::kinds)
+    out += fmt::format("{}{}", out.empty() ? "" : " ", text.plural);
   return out;
 }
 
@@ -91,7 +93,7 @@ std::string bash(const CLI::App& app, const char* before) {
       words += " " + inner->get_name() + " " + flags_of(*inner);
       learn(verb->get_name(), *inner);
     }
-    if (verb->get_name() == "get") words += " " + kinds();
+    words += " " + kinds_of(verb->get_name());
     if (const auto names = names_of(verb->get_name()); !names.empty()) words += fmt::format(" $({})", names);
     cases += fmt::format("    {}) words=\"{}\" ;;\n", verb->get_name(), words);
   }
@@ -165,7 +167,7 @@ std::string fish(const CLI::App& app) {
     out += fmt::format("complete -c carve -n __fish_use_subcommand -a {} -d {}\n", name,
                        fish_word(verb->get_description()));
     add_fish_lines(*verb, "", out);
-    std::string arguments = name == "get" ? kinds() : "";
+    std::string arguments = kinds_of(name);
     if (const auto names = names_of(name); !names.empty()) arguments = fmt::format("({})", names);
     if (!arguments.empty())
       out += fmt::format("complete -c carve -n '__fish_seen_subcommand_from {}' -a {}\n", name,

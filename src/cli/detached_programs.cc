@@ -25,23 +25,24 @@ uint32_t current_umask() {
 }
 
 // Control characters are escaped on a terminal, because they could change how other output is shown.
-void print_line(const runner::LogLine& line) {
+void print_line(const runner::LogLine& line, bool has_time) {
   const bool is_output = line.stream == runner::LogStream::standard_output;
   std::FILE* const file = is_output ? stdout : stderr;
   const bool is_terminal = isatty(fileno(file)) == 1;
+  const std::string text = has_time ? runner::timed_text(line) : line.text;
   const char* const prefix = line.stream == runner::LogStream::system ? "carve: " : "";
-  fmt::print(file, "{}{}\n", prefix, is_terminal ? escaped(line.text, "\t") : line.text);
+  fmt::print(file, "{}{}\n", prefix, is_terminal ? escaped(text, "\t") : text);
 }
 
 // Prints lines until the program has ended and all its output has been printed.
-void follow(const runner::DetachedProgram& program, runner::LogSelection selection) {
+void follow(const runner::DetachedProgram& program, runner::LogSelection selection, bool has_times) {
   runner::LogFollower follower(program.directory, runner::log_folder_name, std::move(selection));
   for (;;) {
     // Before the read, so that lines written in between are not lost.
     const auto seen = runner::read_program(program.directory);
     const bool has_ended = !seen || !seen->is_supervised;
     const auto lines = follower.next();
-    for (const runner::LogLine& line : lines) print_line(line);
+    for (const runner::LogLine& line : lines) print_line(line, has_times);
     std::fflush(stdout);
     if (lines.empty() && has_ended) return;
     if (lines.empty()) std::this_thread::sleep_for(follow_interval);
@@ -64,7 +65,7 @@ std::string missing_program(const client::AgentClient& agent, const std::string&
 }  // namespace
 
 int run_detached(const client::AgentClient& agent, const api::Slice& slice,
-                 const std::vector<std::string>& program, const Variables& variables) {
+                 const std::vector<std::string>& program, const Variables& variables, uint32_t max_restarts) {
   const auto fail = [&](const std::string& message, int status) {
     (void)agent.end(slice.name);
     fmt::print(stderr, "carve: {}\n", message);
@@ -81,13 +82,21 @@ int run_detached(const client::AgentClient& agent, const api::Slice& slice,
                                    .env = variables,
                                    .is_detached = true,
                                    .program_umask = current_umask(),
-                                   .slice_created_ns = slice.created_ns};
+                                   .slice_created_ns = slice.created_ns,
+                                   .max_restarts = max_restarts};
   for (const api::SlicePart& part : slice.parts) request.devices.push_back(part.uuid);
   const auto started = runner::start_detached(runner::detached_folder(agent.socket()), slice.name,
                                               os::own_folder() + "/carve-supervise", std::move(request));
   if (!started) return fail(started.error().message, started.error().status);
   fmt::print("{}\n", slice.name);
   return 0;
+}
+
+std::string kept_exit_status(const std::string& agent_socket, const api::Slice& slice) {
+  const auto found = runner::find_detached(runner::detached_folder(agent_socket), slice.name);
+  const bool is_kept = found && *found && (*found)->slice_created_ns == slice.created_ns &&
+                       (*found)->seen.phase() == runner::ProgramPhase::ended;
+  return is_kept ? fmt::format("{}", (*found)->seen.state.exit_status) : "-";
 }
 
 bool has_detached_program(const Context& context, const std::string& slice) {
@@ -111,9 +120,9 @@ void print_logs(Context& context, const std::string& slice, const LogPrinting& p
   if (printing.since.count() > 0)
     selection.since = os::rfc3339(os::utc_ns() - std::chrono::nanoseconds(printing.since).count(),
                                   os::Decimals::nanoseconds);
-  if (printing.follow) return follow(*program, std::move(selection));
+  if (printing.follow) return follow(*program, std::move(selection), printing.has_times);
   for (const runner::LogLine& line : runner::read_log(program->directory, runner::log_folder_name, selection))
-    print_line(line);
+    print_line(line, printing.has_times);
 }
 
 }  // namespace carve::cli

@@ -14,10 +14,14 @@
 
 namespace carve::cli {
 
-// Starts the program in its slice, which has been granted, and prints the slice's name. If this fails, the
+// Starts the program in its slice, which has been granted, and prints the slice's name. If it fails later, it is
+// started again up to `max_restarts` times. If this fails, the
 // slice is ended. Returns the exit status.
 int run_detached(const client::AgentClient& agent, const api::Slice& slice,
-                 const std::vector<std::string>& program, const Variables& variables);
+                 const std::vector<std::string>& program, const Variables& variables, uint32_t max_restarts);
+
+// Returns the exit status of the detached program that ran in the ended slice; "-" if it is not kept.
+std::string kept_exit_status(const std::string& agent_socket, const api::Slice& slice);
 
 // Returns whether the user has started a detached program in a slice with this name.
 bool has_detached_program(const Context& context, const std::string& slice);
@@ -30,6 +34,7 @@ struct LogPrinting {
   bool previous = false;
   std::optional<uint32_t> tail = {};
   std::chrono::seconds since{0};  // 0 means all lines.
+  bool has_times = false;         // Begins each line with its time.
 };
 
 // Prints the output of the slice's detached program: its standard output and error as the same streams, and

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/document_files.h"
 #include "cli/services.h"
 #include "objects/object.h"
 #include "os/input_file.h"
@@ -10,9 +11,12 @@
 namespace carve::cli {
 
 void add_documents(CLI::App* verb, DocumentOptions& options, bool is_required) {
-  verb->add_option("-f,--file", options.file, "File with the documents, or - for standard input")
+  verb->add_option("-f,--file", options.files,
+                   "File or folder with documents, or - for standard input; may be repeated")
       ->required(is_required)
+      ->allow_extra_args(false)
       ->type_name("FILE");
+  verb->add_flag("-R,--recursive", options.recursive, "Also read the subfolders of a folder");
   verb->add_option("--dialect", options.dialect, "Format of the documents")
       ->check(CLI::IsMember({"auto", "carve", "eas", "ack", "vke", "hami", "kubernetes"}))
       ->capture_default_str();
@@ -22,8 +26,22 @@ std::optional<std::string> read_documents(Context& context, const std::string& f
   auto text = os::read_input(file, api::max_document_bytes);
   if (text) return std::move(*text);
   fmt::print(stderr, "carve: {}\n", text.error());
-  context.status = failed_status;
+  context.status = context.problem_status;
   return std::nullopt;
+}
+
+void for_each_file(Context& context, const DocumentOptions& options,
+                   const std::function<void(const DocumentFile&)>& act) {
+  const auto files =
+      document_files(options.files, options.recursive ? Folders::with_subfolders : Folders::only_named);
+  if (!files) {
+    fmt::print(stderr, "carve: {}\n", files.error());
+    context.status = context.problem_status;
+    return;
+  }
+  for (const std::string& path : *files)
+    if (auto text = read_documents(context, path))
+      act({.path = path, .text = std::move(*text), .prefix = files->size() > 1 ? path + ": " : ""});
 }
 
 std::string query_of(const DocumentOptions& options) {

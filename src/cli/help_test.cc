@@ -65,7 +65,7 @@ TEST(Suggestions, the_only_nearest_word_is_suggested) {
 }
 
 TEST(Suggestions, words_of_other_tools_are_answered_with_those_of_carve) {
-  EXPECT_EQ(equivalent_of("diff"), "carve apply --dry-run -f FILE");
+  EXPECT_EQ(equivalent_of("nodes"), "carve get nodes");
   EXPECT_THAT(std::string(equivalent_of("--gpus")), HasSubstr("--devices N"));
   EXPECT_EQ(equivalent_of("frobnicate"), "");
 }

@@ -15,7 +15,7 @@ namespace {
 struct LogOptions {
   std::string name, name_space = "default", role;
   std::optional<uint32_t> replica;
-  bool previous = false, follow = false;
+  bool previous = false, follow = false, has_times = false;
   std::optional<uint32_t> tail;
   std::string since;  // Empty for all.
 };
@@ -90,7 +90,7 @@ void add_logs(CLI::App& app, Context& context) {
   verb->add_option("--role", options->role,
                    "Role of a job's programs: driver, executor, head, worker or task [all]");
   verb->add_option("-i,--replica", options->replica, "Index of one replica or pod [all]");
-  verb->add_flag("--previous", options->previous,
+  verb->add_flag("-p,--previous", options->previous,
                  "Print the output of the previous attempt, before the last restart");
   verb->add_flag(
       "-f,--follow", options->follow,
@@ -102,6 +102,8 @@ void add_logs(CLI::App& app, Context& context) {
                    "Only lines from this long ago until now, such as 90s, 10m, 2h or 1d [all]")
       ->type_name("TIME")
       ->check(check_time_span);
+  verb->add_flag("--timestamps", options->has_times,
+                 "Begin each line with the time at which it was read, in UTC");
   verb->add_option("-n,--namespace", options->name_space, "Namespace of the object")->capture_default_str();
   verb->footer(
       "  carve logs demo --tail 20 --since 10m\n  carve logs application/web -i 0\n  carve logs -f "
@@ -110,6 +112,7 @@ void add_logs(CLI::App& app, Context& context) {
     std::string query = fmt::format("previous={}", options->previous);
     if (options->tail) query += fmt::format("&tail={}", *options->tail);
     if (options->replica) query += fmt::format("&replica={}", *options->replica);
+    if (options->has_times) query += "&timestamps=true";
     if (!options->role.empty()) query += "&role=" + api::percent_encoded(options->role);
     bool is_slice = false;
     if (const auto slice = slice_of(context, *options, is_slice)) {
@@ -119,7 +122,8 @@ void add_logs(CLI::App& app, Context& context) {
                  {.follow = options->follow,
                   .previous = options->previous,
                   .tail = options->tail,
-                  .since = std::chrono::seconds(options->since.empty() ? 0 : seconds_of(options->since))});
+                  .since = std::chrono::seconds(options->since.empty() ? 0 : seconds_of(options->since)),
+                  .has_times = options->has_times});
       return;
     }
     if (!options->since.empty()) query += fmt::format("&sinceSeconds={}", seconds_of(options->since));

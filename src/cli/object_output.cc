@@ -23,6 +23,28 @@ bool is_plain(const std::string& text) {
          std::ranges::find(words, lower) == std::end(words);
 }
 
+// Returns whether the text can be written as a block of lines, which is easier to read and to edit than one
+// line with escapes. Texts that the two versions of YAML read differently are quoted.
+bool is_block(const std::string& text) {
+  const auto is_printable = [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); };
+  return text.find('\n') != std::string::npos && text.front() != '\n' && text.front() != ' ' &&
+         !text.ends_with("\n\n") && std::ranges::all_of(text, is_printable);
+}
+
+// Writes a block at the indent: "|" and its lines, with "|-" if the text has no line break at its end.
+void write_block(std::string_view text, size_t indent, std::string& out) {
+  const bool ends_with_break = text.ends_with('\n');
+  out += ends_with_break ? " |\n" : " |-\n";
+  if (ends_with_break) text.remove_suffix(1);
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) out += std::string(indent, ' ');
+    out += text.substr(at, end - at);
+    out += '\n';
+    at = end + 1;
+  }
+}
+
 // A JSON scalar is also a YAML 1.2 scalar; a text is quoted unless it is plain.
 std::string scalar(const api::Json& value) {
   if (value.is_string() && is_plain(value.get<std::string>())) return value.get<std::string>();
@@ -32,7 +54,9 @@ std::string scalar(const api::Json& value) {
 // Writes the value after its key or dash. The JSON parser bounds the depth (api::max_depth).
 void write_yaml(const api::Json& value, size_t indent, std::string& out) {
   const std::string blanks(indent, ' ');
-  if (!value.is_structured()) {
+  if (value.is_string() && is_block(value.get_ref<const std::string&>())) {
+    write_block(value.get_ref<const std::string&>(), indent, out);
+  } else if (!value.is_structured()) {
     out += " " + scalar(value) + "\n";
   } else if (value.empty()) {
     out += value.is_array() ? " []\n" : " {}\n";

@@ -72,7 +72,9 @@ class ChangePrinter {
     } else if (format_.kind == OutputFormat::Kind::name) {
       fmt::print("{}/{}\n", objects::text_of(object_.kind).singular, name);
     } else if (format_.kind == OutputFormat::Kind::custom_columns) {
-      table_.print(heading(custom_heading(format_)), custom_cells(format_, *object));
+      const auto cells = custom_cells(format_, *object);
+      cells ? table_.print(heading(custom_heading(format_)), *cells)
+            : complain({.title = "change", .detail = cells.error()});
     } else {
       const auto text = printed(format_.json_template, *object);
       text ? fmt::print("{}\n", *text) : complain({.title = "change", .detail = text.error()});

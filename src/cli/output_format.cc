@@ -143,13 +143,13 @@ std::vector<std::string> custom_heading(const OutputFormat& format) {
   return out;
 }
 
-std::vector<std::string> custom_cells(const OutputFormat& format, const Json& object) {
+Result<std::vector<std::string>, std::string> custom_cells(const OutputFormat& format, const Json& object) {
   std::vector<std::string> out;
   for (const CustomColumn& column : format.columns) {
     const auto values = values_at(column.path, object);
+    if (!values) return tl::unexpected(fmt::format("column {}: {}", column.heading, values.error()));
     std::vector<std::string> texts;
-    if (values)
-      for (const Json* value : *values) texts.push_back(harmless(plain_text(*value)));
+    for (const Json* value : *values) texts.push_back(harmless(plain_text(*value)));
     out.push_back(texts.empty() ? "<none>" : fmt::format("{}", fmt::join(texts, ",")));
   }
   return out;
@@ -183,7 +183,11 @@ bool print_document(Context& context, const OutputOptions& options, Json& docume
     }
     case Kind::custom_columns: {
       std::vector<std::vector<std::string>> rows;
-      for (const Json& object : objects_of(document, listing)) rows.push_back(custom_cells(*format, object));
+      for (const Json& object : objects_of(document, listing)) {
+        auto cells = custom_cells(*format, object);
+        if (!cells) return fail(context, cells.error()), true;
+        rows.push_back(std::move(*cells));
+      }
       fmt::print("{}", listed(options, custom_heading(*format), rows));
       return true;
     }

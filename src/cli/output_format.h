@@ -47,8 +47,9 @@ void sort_list(api::Json& list, const JsonPath&);
 // Sorts the document as the options request and prints it, unless the format is a table: then returns false.
 bool print_document(Context&, const OutputOptions&, api::Json& document, const Listing&);
 
-// Returns the cells of custom columns: "<none>" where the object has no value.
-std::vector<std::string> custom_cells(const OutputFormat&, const api::Json& object);
+// Returns the cells of custom columns: "<none>" where the object has no value. Fails if a path finds too many
+// values.
+Result<std::vector<std::string>, std::string> custom_cells(const OutputFormat&, const api::Json& object);
 std::vector<std::string> custom_heading(const OutputFormat&);
 
 // Returns table(heading, rows), without the heading if the options request that.

@@ -19,7 +19,19 @@ TEST(OutputFormat, parses_columns_with_commas_in_brackets) {
   EXPECT_THAT(custom_heading(*format), ElementsAre("NAME", "BOTH", "X"));
   const auto object =
       api::parse(R"({"metadata": {"name": "n\u001b[2J", "a,b": 1, "c": {"d": true}}})").value();
-  EXPECT_THAT(custom_cells(*format, object), ElementsAre("n?[2J", R"(1,{"d":true})", "<none>"));
+  EXPECT_THAT(custom_cells(*format, object).value(), ElementsAre("n?[2J", R"(1,{"d":true})", "<none>"));
+}
+
+TEST(OutputFormat, rejects_a_column_that_finds_too_many_values) {
+  api::Json object;
+  for (int i = 0; i < 40; ++i) object = api::Json{{"a", std::move(object)}};
+  std::string path;
+  for (int i = 0; i < 8; ++i) path += "..a";  // Finds each value once for each way to it.
+  const auto format = parse_output_format("custom-columns=ZERO:.b,ALL:" + path);
+  ASSERT_TRUE(format) << format.error();
+  const auto cells = custom_cells(*format, object);
+  ASSERT_FALSE(cells);
+  EXPECT_THAT(cells.error(), HasSubstr("column ALL: the path finds more than 10000000 values"));
 }
 
 TEST(OutputFormat, rejects_what_it_cannot_print) {

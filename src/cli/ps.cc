@@ -1,6 +1,7 @@
 // `carve ps`: prints the slices, one per line.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/detached_programs.h"
 #include "cli/messages.h"
 #include "cli/output_format.h"
 #include "cli/verbs.h"
@@ -25,10 +26,15 @@ std::string units_column(const api::Slice& slice) {
   return fmt::format("{} x {}", slice.memory_units.count, text(size_of(slice.memory_units.unit)).c_str());
 }
 
-void print(const api::SliceList& list, const OutputOptions& output) {
+enum class Ended : uint8_t { left_out, listed };
+
+// Prints the slices of the agent at the socket. With ended slices there is a column for their exit statuses.
+void print(const api::SliceList& list, const OutputOptions& output, Ended ended,
+           const std::string& agent_socket) {
   const bool wide = parse_output_format(output.format)->kind == OutputFormat::Kind::wide;
   std::vector<std::string> heading = {"NAME",    "STATE",     "DEVICE", "MEMORY",
                                       "COMPUTE", "ISOLATION", "AGE",    "COMMAND"};
+  if (ended == Ended::listed) heading.insert(heading.begin() + 2, "EXIT");
   if (wide) heading.insert(heading.end() - 1, {"POLICY", "UNITS", "ACCOUNT", "WORKLOAD"});
   std::vector<std::vector<std::string>> rows;
   for (const api::Slice& slice : list.slices) {
@@ -44,6 +50,9 @@ void print(const api::SliceList& list, const OutputOptions& output) {
                     fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
                     shares_text(slice), isolation_column(slice),
                     age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 60)});
+    if (ended == Ended::listed)
+      rows.back().insert(rows.back().begin() + 2,
+                         slice.ended_ns == 0 ? "-" : kept_exit_status(agent_socket, slice));
     if (wide)
       rows.back().insert(rows.back().end() - 1, {std::string(text(slice.policy)), units_column(slice),
                                                  harmless(slice.account), workload_column(slice)});
@@ -58,7 +67,8 @@ struct SliceItems {
 
 // Prints the document, whose list has the key `list_key`, in the requested form.
 template <class T>
-void show(Context& context, const T& document, const std::string& list_key, const OutputOptions& output) {
+void show(Context& context, const T& document, const std::string& list_key, const OutputOptions& output,
+          Ended ended = Ended::left_out) {
   auto json = api::parse(api::write(document));
   const Listing listing{.list_key = list_key,
                         .name = [](const api::Json& slice) { return "slice/" + slice.value("name", ""); }};
@@ -70,7 +80,7 @@ void show(Context& context, const T& document, const std::string& list_key, cons
   if (!list || list->slices.empty())
     fmt::print(stderr, "No slices. Create one: carve run --memory 2GiB -- PROGRAM\n");
   else
-    print(*list, output);
+    print(*list, output, ended, context.agent().socket());
 }
 
 // Adds the processes, which are in the agent's document of a single slice but not in its list.
@@ -110,7 +120,9 @@ void add_ps(CLI::App& app, Context& context) {
   verb->footer("  carve ps -o wide\n  carve ps -a --sort-by .created_ns --no-headers");
   verb->callback([&context, all, output] {
     list_slices(context, *all ? client::Slices::living_and_ended : client::Slices::living, *output,
-                [&](const auto& list) { show(context, list, "slices", *output); });
+                [&](const auto& list) {
+                  show(context, list, "slices", *output, *all ? Ended::listed : Ended::left_out);
+                });
   });
 }
 

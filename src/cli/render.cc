@@ -11,14 +11,17 @@ void add_render(CLI::App& app, Context& context) {
   add_documents(verb, *options);
   verb->footer("  carve render -f examples/service.yaml | kubectl apply -f -");
   verb->callback([&context, options] {
-    const auto text = read_documents(context, options->file);
-    if (!text) return;
-    answered(context,
-             context.controller().send<api::Rendered>("POST", "/v1/render?" + query_of(*options), *text),
-             [](const api::Rendered& rendered) {
-               print_warnings(rendered.warnings);
-               fmt::print("{}", rendered.manifests);
-             });
+    bool is_first = true;
+    for_each_file(context, *options, [&](const DocumentFile& file) {
+      answered_for(
+          context, file,
+          context.controller().send<api::Rendered>("POST", "/v1/render?" + query_of(*options), file.text),
+          [&](const api::Rendered& rendered) {
+            print_warnings(rendered.warnings);
+            fmt::print("{}{}", is_first ? "" : "---\n", rendered.manifests);
+            is_first = false;
+          });
+    });
   });
 }
 

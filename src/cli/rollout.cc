@@ -1,7 +1,10 @@
 // `carve rollout status|history|undo|restart KIND/NAME`: the revisions of a workload.
+#include "cli/edit_form.h"
+#include "cli/object_output.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 #include "objects/revision.h"
+#include "wire/api/json_value.h"
 
 namespace carve::cli {
 namespace {
@@ -40,6 +43,17 @@ void show_history(Context& context, const ObjectName& object) {
                       r.created_at, harmless(gpu_of(r)), r.image.empty() ? "-" : harmless(r.image),
                       cut(harmless(fmt::format("{}", fmt::join(r.command, " "))), 60)});
     fmt::print("{}", table({"REVISION", "CREATED", "GPU", "IMAGE", "COMMAND"}, rows));
+  });
+}
+
+// Prints the object with the spec of the revision, as a document that can be applied.
+void show_revision(Context& context, const ObjectName& object, uint32_t revision) {
+  const std::string target = object_path(object, fmt::format("revisions/{}", revision));
+  answered(context, context.controller().text(target), [&](const std::string& text) {
+    const auto json = api::parse(text);
+    if (!json) return complain({.title = "revision", .detail = json.error()});
+    const std::string document = user_form(*json).dump();
+    context.json() ? fmt::print("{}\n", api::indented(document)) : fmt::print("{}", yaml_of(document));
   });
 }
 
@@ -94,8 +108,13 @@ void add_rollout(CLI::App& app, Context& context) {
   CLI::App* status = add_verb(rollout, context, options, "status", "Wait until the current revision runs",
                               [=, &context](const ObjectName& object) { wait(context, object, options); });
   status->add_option("--timeout", options->timeout_seconds, "Maximum wait in seconds")->capture_default_str();
-  CLI::App* history = add_verb(rollout, context, options, "history", "List the kept revisions",
-                               [&context](const ObjectName& object) { show_history(context, object); });
+  CLI::App* history =
+      add_verb(rollout, context, options, "history", "List the kept revisions, or print the document of one",
+               [=, &context](const ObjectName& object) {
+                 if (options->revision == 0) return show_history(context, object);
+                 show_revision(context, object, options->revision);
+               });
+  history->add_option("--revision", options->revision, "Revision of which to print the document [none]");
   add_output(history, context);
   CLI::App* back = add_verb(rollout, context, options, "undo", "Return to an earlier revision",
                             [=, &context](const ObjectName& object) { undo(context, object, options); });
@@ -104,7 +123,9 @@ void add_rollout(CLI::App& app, Context& context) {
   CLI::App* again = add_verb(rollout, context, options, "restart", "Replace every replica, one by one",
                              [=, &context](const ObjectName& object) { restart(context, object, options); });
   add_waiting(again, options);
-  rollout->footer("  carve rollout history service/demo\n  carve rollout undo service/demo --to-revision 2");
+  rollout->footer(
+      "  carve rollout history service/demo\n  carve rollout history service/demo --revision 2\n  carve "
+      "rollout undo service/demo --to-revision 2");
 }
 
 }  // namespace carve::cli

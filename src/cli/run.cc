@@ -1,10 +1,14 @@
 // `carve run`: requests a slice and runs a program in it (runner/runner.h).
 #include <algorithm>
+#include <charconv>
 #include <functional>
+#include <limits>
 #include <thread>
 
 #include "cli/detached_programs.h"
+#include "cli/services.h"
 #include "cli/slice_options.h"
+#include "cli/time_span.h"
 #include "cli/unknown_words.h"
 #include "cli/user_devices.h"
 #include "cli/variables.h"
@@ -20,6 +24,8 @@ struct RunOptions {
   SliceOptions slice;
   std::string wait;
   bool is_detached = false;
+  std::string time, grace = "30s";  // Empty for no limit.
+  std::string restart = "no";
   VariableOptions variables;
 };
 
@@ -111,6 +117,32 @@ client::Answer<api::Slice> ask(const client::AgentClient& agent, const api::Slic
   }
 }
 
+constexpr std::string_view on_failure = "on-failure";
+
+// Returns how often a program that fails is started again: "no", "on-failure", "on-failure:5". No value for
+// other texts.
+std::optional<uint32_t> parse_restart(std::string_view text) {
+  if (text == "no") return 0;
+  if (text == on_failure) return std::numeric_limits<uint32_t>::max();
+  if (!text.starts_with(on_failure) || text[on_failure.size()] != ':') return std::nullopt;
+  text.remove_prefix(on_failure.size() + 1);
+  uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count == 0) return std::nullopt;
+  return count;
+}
+
+// Sets the time limit of the slice, which has no program yet. Returns false after an error, and ends the slice.
+bool limit_time(const client::AgentClient& agent, const api::Slice& slice, const RunOptions& options) {
+  if (options.time.empty()) return true;
+  const auto limited = agent.limit_time(
+      slice.name, {.seconds = seconds_of(options.time), .grace_seconds = seconds_of(options.grace)});
+  if (limited) return true;
+  complain(limited.error());
+  (void)agent.end(slice.name);
+  return false;
+}
+
 int run(Context& context, const RunOptions& options, const std::vector<std::string>& program) {
   const auto fail = [](const std::string& message) {
     fmt::print(stderr, "carve: {}\n", message);
@@ -129,6 +161,8 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     if (!parsed) return fail(parsed.error());
     patience = *parsed;
   }
+  if (!options.is_detached && options.restart != "no")
+    return fail("--restart needs -d, because a program in the foreground is not supervised");
   auto request = to_request(options.slice);
   if (!request) return fail(request.error());
 
@@ -144,7 +178,9 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     return runner::failed_status;
   }
 
-  if (options.is_detached) return run_detached(agent, *slice, program, *variables);
+  if (!limit_time(agent, *slice, options)) return runner::failed_status;
+  if (options.is_detached)
+    return run_detached(agent, *slice, program, *variables, parse_restart(options.restart).value());
   std::vector<std::string> devices;
   for (const api::SlicePart& part : slice->parts) devices.push_back(part.uuid);
   return runner::run({.agent = agent,
@@ -168,6 +204,26 @@ void add_run(CLI::App& app, Context& context) {
                  "Wait until the slice fits; --wait=30s, 5m or 1h limits the time");
   verb->add_flag("-d,--detach", options->is_detached,
                  "Print the slice's name and return when the program has been started");
+  verb->add_option(
+          "--restart", options->restart,
+          "With -d, start the program again if it fails: no, on-failure, or on-failure:N for at most "
+          "N times")
+      ->type_name("POLICY")
+      ->check([](const std::string& text) {
+        return parse_restart(text)
+                   ? std::string()
+                   : fmt::format("'{}' is not no, on-failure or on-failure:N", harmless(text));
+      })
+      ->capture_default_str();
+  verb->add_option("--time", options->time,
+                   "Time limit, such as 90s, 30m or 2h: SIGTERM is sent then, and the slice is ended after "
+                   "the grace time [none]")
+      ->type_name("TIME")
+      ->check(check_time_span);
+  verb->add_option("--stop-timeout", options->grace, "Grace time of --time between SIGTERM and SIGKILL")
+      ->type_name("TIME")
+      ->check(check_time_span)
+      ->capture_default_str();
   add_variable_options(verb, options->variables);
   verb->prefix_command();
   verb->footer(
@@ -179,7 +235,7 @@ void add_run(CLI::App& app, Context& context) {
       "  carve run --total-memory 8GiB --devices 2 -- ./two-devices\n"
       "  carve run --parts 8GiB:30%,4GiB:10% -- ./two-devices\n"
       "  carve run --memory 50% --wait=5m --name nightly -- ./job\n"
-      "  carve run -d --memory 4GiB --name train -- python3 train.py");
+      "  carve run -d --memory 4GiB --name train --time 2h -- python3 train.py");
   verb->callback([&context, verb, options] {
     context.problem_status = runner::failed_status;
     std::vector<std::string> program = verb->remaining();  // "carve run --memory 2GiB ls -l" needs no "--".

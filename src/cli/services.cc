@@ -37,15 +37,6 @@ Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std
   return out;
 }
 
-std::string unknown_kind(const std::string& word) {
-  std::vector<std::string> plurals;
-  for (const objects::KindText& text : objects::kinds) plurals.emplace_back(text.plural);
-  const std::string near = nearest(word, plurals);
-  return fmt::format("'{}' is not a kind; {}use {}", harmless(word),
-                     near.empty() ? "" : fmt::format("did you mean '{}'? Otherwise ", near),
-                     fmt::join(plurals, ", "));
-}
-
 Result<std::vector<ObjectName>, std::string> parse_targets(const std::vector<std::string>& words,
                                                            const std::string& name_space) {
   if (words.size() != 1 || words.front().find('/') != std::string::npos)

@@ -32,8 +32,6 @@ Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std
 // Also accepts kinds without names: "services,jobs" and "all".
 Result<std::vector<ObjectName>, std::string> parse_targets(const std::vector<std::string>& words,
                                                            const std::string& name_space);
-// Returns the error message for a word that is not a kind, with the kinds.
-std::string unknown_kind(const std::string& word);
 // Returns the name, or a message about the wrong word. A second name is rejected.
 Result<ObjectName, std::string> parse_object(const std::vector<std::string>& words,
                                              const std::string& name_space = "default");

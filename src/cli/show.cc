@@ -61,7 +61,15 @@ std::string isolation_of(const api::Slice& s) {
   return out + fmt::format(" + compute ({}{})", compute.enforced() ? "enforced by: " : "", message(compute));
 }
 
-void print(const api::Slice& s) {
+// Returns the time limit with the time that is left: "2h00m, 1h58m left".
+std::string limit_text(const api::TimeLimit& limit) {
+  const auto text = [](uint64_t seconds) { return age(seconds * 1'000'000'000); };
+  return fmt::format("{}, {}", text(limit.seconds),
+                     limit.left_seconds == 0 ? "reached" : text(limit.left_seconds) + " left");
+}
+
+// Prints the slice. `limit` has 0 s if the slice has no time limit.
+void print(const api::Slice& s, const api::TimeLimit& limit) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); };
   row("name", s.name);
   row("state", fmt::format("{}{}{}", text(s.state), s.ended_because.empty() ? "" : ": ", s.ended_because));
@@ -72,6 +80,7 @@ void print(const api::Slice& s) {
     row("label", fmt::format("{}={}", harmless(key), harmless(value)));
   row("created", clock_text(s.created_ns));
   if (s.ended_ns != 0) row("ended", clock_text(s.ended_ns));
+  if (limit.seconds != 0) row("limit", limit_text(limit));
   row("kind", s.exclusive           ? "whole devices, exclusively"
               : !has_equal_parts(s) ? "different parts of several devices"
               : s.parts.size() > 1  ? "equal parts of several devices"
@@ -125,10 +134,17 @@ void print(const api::Slice& s) {
   }
 }
 
+// Prints the slice with its time limit, which an ended slice does not have.
+void print_whole(const client::AgentClient& agent, const api::Slice& slice) {
+  const auto limit = agent.time_limit(slice.name);
+  print(slice, limit && slice.ended_ns == 0 ? *limit : api::TimeLimit());
+}
+
 }  // namespace
 
 void show_slice(Context& context, const std::string& name) {
-  answered(context, context.agent().slice(name), [](const api::Slice& slice) { print(slice); });
+  const client::AgentClient agent = context.agent();
+  answered(context, agent.slice(name), [&](const api::Slice& slice) { print_whole(agent, slice); });
 }
 
 void add_show(CLI::App& app, Context& context) {
@@ -139,13 +155,14 @@ void add_show(CLI::App& app, Context& context) {
   verb->add_flag("--history", *history, "Show the slice's terms over time, with every change");
   add_output(verb, context);
   verb->callback([&context, name, history] {
-    answered(context, context.agent().slice(*name), [&](const auto& slice) {
+    const client::AgentClient agent = context.agent();
+    answered(context, agent.slice(*name), [&](const auto& slice) {
       if (context.json())
         print_json(slice);
       else if (*history)
         print_history(slice);
       else
-        print(slice);
+        print_whole(agent, slice);
     });
   });
 }

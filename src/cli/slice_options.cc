@@ -78,9 +78,10 @@ Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
   };
   if (o.latency && o.batch)
     return tl::unexpected(std::string("--latency and --batch are mutually exclusive; give only one"));
-  if (o.memory.empty() && o.compute.empty() && o.policy.empty() && !o.latency && !o.batch)
-    return tl::unexpected(std::string(
-        "no change is given; add --memory SIZE, --compute PERCENT, --policy NAME, --latency or --batch"));
+  if (o == ChangeOptions())
+    return tl::unexpected(
+        std::string("no change is given; add --memory SIZE, --compute PERCENT, --policy NAME, --latency, "
+                    "--batch or --time TIME"));
   api::SliceChange change;
   if (!o.memory.empty()) {
     const auto bytes = parse_bytes(o.memory);

@@ -29,6 +29,8 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& options);
 struct ChangeOptions {
   std::string memory, compute, policy;
   bool latency = false, batch = false;
+
+  friend bool operator==(const ChangeOptions&, const ChangeOptions&) = default;
 };
 void add_change_options(CLI::App* verb, ChangeOptions& options);
 Result<api::SliceChange, std::string> to_change(const ChangeOptions& options);

@@ -1,7 +1,12 @@
 #include "cli/suggestions.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <vector>
+
+#include "cli/terminal.h"
+#include "objects/kind.h"
 
 namespace carve::cli {
 namespace {
@@ -43,10 +48,8 @@ constexpr Equivalent equivalents[] = {
     {"--cores", "--compute PERCENT"},
     {"--share", "--compute PERCENT"},
     // kubectl
-    {"edit", "carve get KIND/NAME -o yaml, then carve apply -f FILE"},
-    {"patch", "carve apply -f FILE"},
+    {"patch", "carve apply -f FILE, or carve edit KIND/NAME"},
     {"replace", "carve apply -f FILE"},
-    {"diff", "carve apply --dry-run -f FILE"},
     {"expose", "spec.port of a service"},
     {"nodes", "carve get nodes"},
     {"services", "carve get services"},
@@ -78,6 +81,15 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
     }
   }
   return out;
+}
+
+std::string unknown_kind(const std::string& word) {
+  std::vector<std::string> plurals;
+  for (const objects::KindText& text : objects::kinds) plurals.emplace_back(text.plural);
+  const std::string near = nearest(word, plurals);
+  return fmt::format("'{}' is not a kind; {}use {}", harmless(word),
+                     near.empty() ? "" : fmt::format("did you mean '{}'? Otherwise ", near),
+                     fmt::join(plurals, ", "));
 }
 
 std::string_view equivalent_of(std::string_view word) {

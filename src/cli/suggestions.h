@@ -17,4 +17,7 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 // `word` begins with '-'.
 std::string_view equivalent_of(std::string_view word);
 
+// Returns the error message for a word that is not a kind of object, with the kinds.
+std::string unknown_kind(const std::string& word);
+
 }  // namespace carve::cli

@@ -52,6 +52,8 @@ void add_backup(CLI::App& app, Context& context);
 void add_restore(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_apply(CLI::App& app, Context& context);
+void add_diff(CLI::App& app, Context& context);
+void add_edit(CLI::App& app, Context& context);
 void add_submit(CLI::App& app, Context& context);
 void add_cancel(CLI::App& app, Context& context);
 void add_bill(CLI::App& app, Context& context);

@@ -85,12 +85,19 @@ Answer<api::Slice> AgentClient::end(std::string_view name) const {
 Answer<api::Slice> AgentClient::end_when_empty(std::string_view name) const {
   return client_.remove<api::Slice>(slice_path(name) + "?when_empty=true");
 }
+Answer<api::TimeLimit> AgentClient::limit_time(std::string_view name, const api::TimeLimit& limit) const {
+  return client_.post<api::TimeLimit>(slice_path(name, "time-limit"), limit);
+}
+Answer<api::TimeLimit> AgentClient::time_limit(std::string_view name) const {
+  return client_.get<api::TimeLimit>(slice_path(name, "time-limit"));
+}
 Answer<api::Slice> AgentClient::thaw(std::string_view name) const {
   return client_.post<api::Slice>(slice_path(name, "thaw"), api::Nothing{});
 }
 
-Answer<api::Nothing> AgentClient::supervise(std::string_view name) const {
-  return client_.post<api::Nothing>(slice_path(name, "supervise"), api::Nothing{});
+Answer<api::Nothing> AgentClient::supervise(std::string_view name,
+                                            const api::Supervision& supervision) const {
+  return client_.post<api::Nothing>(slice_path(name, "supervise"), supervision);
 }
 Answer<api::Entered> AgentClient::enter(std::string_view name, const api::EnterRequest& request) const {
   return client_.post<api::Entered>(slice_path(name, "enter"), request);

@@ -22,6 +22,7 @@
 #include "wire/api/plan.h"
 #include "wire/api/problem.h"
 #include "wire/api/slice.h"
+#include "wire/api/slice_life.h"
 
 namespace carve::client {
 
@@ -70,12 +71,15 @@ class AgentClient {
   Answer<api::Slice> end(std::string_view name) const;
   // Lets the slice end without ending a process: with its last process, or now if it has none.
   Answer<api::Slice> end_when_empty(std::string_view name) const;
+  // Sets the slice's time limit, or removes it if it has 0 s. Returns the limit.
+  Answer<api::TimeLimit> limit_time(std::string_view name, const api::TimeLimit& limit) const;
+  Answer<api::TimeLimit> time_limit(std::string_view name) const;
   // Resumes a slice that the audit froze.
   Answer<api::Slice> thaw(std::string_view name) const;
 
   // The next calls are for programs of slices. Makes this process the supervisor of the slice, which a slice
   // without a cgroup needs.
-  Answer<api::Nothing> supervise(std::string_view name) const;
+  Answer<api::Nothing> supervise(std::string_view name, const api::Supervision& supervision = {}) const;
   // Makes this process the slice's program.
   Answer<api::Entered> enter(std::string_view name, const api::EnterRequest& request) const;
   // Makes the cgroup of the container's first process the cgroup of the slice. Requires root.

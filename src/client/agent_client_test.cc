@@ -34,7 +34,9 @@ TEST(AgentClient, sends_each_call_with_its_method_path_and_body) {
   (void)agent.end("a");
   (void)agent.end_when_empty("a");
   (void)agent.thaw("a");
-  (void)agent.supervise("a");
+  (void)agent.supervise("a", {.keeps = true});
+  (void)agent.time_limit("a");
+  (void)agent.limit_time("a", {.seconds = 5});
   (void)agent.enter("a", {.command = "x y"});
   (void)agent.add_container("a", {.pid = 8});
   (void)agent.set_pods("a", {.pods = {{"n", "p", "u"}}});
@@ -61,7 +63,9 @@ TEST(AgentClient, sends_each_call_with_its_method_path_and_body) {
                                            "DELETE /v1/slices/a ",
                                            "DELETE /v1/slices/a?when_empty=true ",
                                            "POST /v1/slices/a/thaw {}",
-                                           "POST /v1/slices/a/supervise {}",
+                                           "POST /v1/slices/a/supervise {",
+                                           "GET /v1/slices/a/time-limit ",
+                                           "POST /v1/slices/a/time-limit {",
                                            "POST /v1/slices/a/enter {",
                                            "POST /v1/slices/a/container {",
                                            "POST /v1/slices/a/pods {",

@@ -200,13 +200,16 @@ struct Watch {
 }  // namespace
 
 Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target, const std::string& body,
-                              std::string_view accept) const {
+                              const RequestHeaders& headers) const {
   const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
   auto connection = connect_to_server(socket_, settings_);
   if (!connection) return tl::unexpected(std::move(connection.error()));
   StringRequest request = request_of(method, target);
   if (!body.empty()) request.set(http::field::content_type, "application/json");
-  if (!accept.empty()) request.set(http::field::accept, boost::string_view(accept.data(), accept.size()));
+  if (!headers.accept.empty())
+    request.set(http::field::accept, boost::string_view(headers.accept.data(), headers.accept.size()));
+  if (!headers.version.empty())
+    request.set(http::field::if_match, beast::string_view(fmt::format("\"{}\"", headers.version)));
   request.body() = body;
   request.prepare_payload();
 
@@ -223,8 +226,8 @@ Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target, 
 }
 
 Answer<std::string> Client::call(std::string_view method, std::string_view target, const std::string& body,
-                                 std::string_view accept) const {
-  auto answer = ask(method, target, body, accept);
+                                 const RequestHeaders& headers) const {
+  auto answer = ask(method, target, body, headers);
   if (!answer) return tl::unexpected(answer.error());
   if (settings_.warn)
     for (const std::string& warning : answer->warnings) settings_.warn(warning);

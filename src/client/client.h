@@ -48,6 +48,12 @@ struct RawAnswer {
   std::vector<std::string> warnings = {};
 };
 
+// Headers of a request that most requests do not have.
+struct RequestHeaders {
+  std::string_view accept = {};  // The media type to request; empty for the server's default.
+  std::string version = {};      // The version that the object must have; empty for any.
+};
+
 // Why a stream of events ended.
 struct WatchEnd {
   api::Problem problem;
@@ -76,6 +82,12 @@ class Client {
   Answer<T> patch(std::string_view target, const Body& body) const {
     return decoded<T>(call("PATCH", target, api::write(body)));
   }
+  // Sends a merge patch, and returns the changed object unparsed. The server rejects the patch as stale unless
+  // the object has this version (metadata.resourceVersion).
+  Answer<std::string> patch_version(std::string_view target, const std::string& patch,
+                                    const std::string& version) const {
+    return call("PATCH", target, patch, {.version = version});
+  }
   // Sends a body unchanged, for example a user's document.
   template <api::Document T>
   Answer<T> send(std::string_view method, std::string_view target, const std::string& body) const {
@@ -84,12 +96,12 @@ class Client {
   // Returns the body unparsed, for responses that are not an API document.
   // `accept` is the media type to request; empty for the server's default.
   Answer<std::string> text(std::string_view target, std::string_view accept = {}) const {
-    return call("GET", target, {}, accept);
+    return call("GET", target, {}, {.accept = accept});
   }
   // Returns the response unparsed, even if it is an error. A problem means that the server could not be
   // reached.
   Answer<RawAnswer> ask(std::string_view method, std::string_view target, const std::string& body,
-                        std::string_view accept = {}) const;
+                        const RequestHeaders& headers = {}) const;
 
   // Calls `act` for each event of a stream, until the agent closes the connection or sends nothing for 45 s
   // (it sends a comment every 15 s). The stream begins after the event with the id `last_id`, or at its
@@ -102,7 +114,7 @@ class Client {
  private:
   // Returns the body of a 2xx response, or the problem.
   Answer<std::string> call(std::string_view method, std::string_view target, const std::string& body,
-                           std::string_view accept = {}) const;
+                           const RequestHeaders& headers = {}) const;
 
   template <api::Document T>
   static Answer<T> decoded(const Answer<std::string>& body) {

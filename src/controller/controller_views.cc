@@ -30,6 +30,7 @@ LogReader pod_logs(ApiCaller& api, const Object& object, const LogQuery& query) 
   std::string options = query.tail ? fmt::format("&tailLines={}", *query.tail) : "";
   if (query.since_ns != 0) options += "&sinceTime=" + os::rfc3339(query.since_ns, os::Decimals::milliseconds);
   if (query.previous) options += "&previous=true";
+  if (query.has_times) options += "&timestamps=true";
   const std::string path = fmt::format("/api/v1/namespaces/{}/pods", object.key.namespace_);
   return [&api, pods = std::move(pods), options, path]() -> Outcome<std::string> {
     std::string out;
@@ -67,12 +68,14 @@ LogReader Api::logs(const Object& object, const LogQuery& query) const {
       .previous = query.previous,
       .tail = query.tail,
       .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)};
-  return [logs = std::move(logs), selection, plain = query.plain]() -> Outcome<std::string> {
+  return [logs = std::move(logs), selection, plain = query.plain,
+          has_times = query.has_times]() -> Outcome<std::string> {
     std::string out;
     for (const Log& log : logs)
       for (const runner::LogLine& line : runner::read_log(log.directory, runner::log_folder_name, selection))
         if (!plain || line.stream != runner::LogStream::system)
-          out += fmt::format("{}{}\n", logs.size() > 1 ? log.prefix : "", line.text);
+          out += fmt::format("{}{}\n", logs.size() > 1 ? log.prefix : "",
+                             has_times ? runner::timed_text(line) : line.text);
     return out;
   };
 }

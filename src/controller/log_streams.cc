@@ -24,6 +24,7 @@ struct LogRead {
   runner::LogSelection of_new_replicas;
   bool has_prefix = false;
   bool plain = false;
+  bool has_times = false;
 };
 
 using Logs = std::map<std::string, runner::LogFollower>;
@@ -40,7 +41,8 @@ std::vector<std::string> read_lines(const LogRead& wanted, Logs& logs) {
     const std::string& slice = log->first;
     for (const runner::LogLine& line : log->second.next(bytes_of_each))
       if (!wanted.plain || line.stream != runner::LogStream::system || line.text == runner::log_gap_line)
-        out.push_back(wanted.has_prefix ? slice + " " + line.text : line.text);
+        out.push_back((wanted.has_prefix ? slice + " " : "") +
+                      (wanted.has_times ? runner::timed_text(line) : line.text));
     const bool is_gone =
         std::ranges::find(wanted.programs, slice, &LogRead::Program::name) == wanted.programs.end();
     log = is_gone ? logs.erase(log) : std::next(log);
@@ -56,7 +58,10 @@ std::string log_reader_key(const Object& object) {
 
 void LogStreams::begin_read(const std::shared_ptr<Followed>& f, const Object& object,
                             const runner::LogSelection& of_new_replicas) {
-  LogRead wanted{.programs = {}, .of_new_replicas = of_new_replicas, .plain = f->query.plain};
+  LogRead wanted{.programs = {},
+                 .of_new_replicas = of_new_replicas,
+                 .plain = f->query.plain,
+                 .has_times = f->query.has_times};
   size_t of_role = 0;
   for (const ObjectProgram& program : programs_of(object)) {
     of_role += f->query.role.empty() || f->query.role == program.role;

@@ -87,6 +87,14 @@ TEST(LogStreams, send_lines_as_they_are_written) {
   EXPECT_THAT(f.lines.taken(), IsEmpty());
 }
 
+TEST(LogStreams, begin_each_line_with_its_time_if_requested) {
+  Followable f;
+  f.replicas({"a-1-0", "a-1-1"});
+  f.write("a-1-0", "one\n");
+  f.follow({.has_times = true});
+  EXPECT_THAT(f.lines.taken(), ElementsAre("a-1-0 1970-01-01T00:00:01.000000000Z one"));
+}
+
 TEST(LogStreams, follow_a_later_replica_from_its_first_line) {
   Followable f;
   f.replicas({});

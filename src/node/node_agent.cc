@@ -69,10 +69,28 @@ Outcome<Entry> NodeAgent::enter(SliceId id, os::Peer peer, const EnterRequest& r
   return lifecycle_.enter(**slice, std::move(peer), request);
 }
 
-Outcome<void> NodeAgent::supervise(SliceId id, os::Peer peer) {
+Outcome<void> NodeAgent::supervise(SliceId id, os::Peer peer, const api::Supervision& supervision) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
-  return lifecycle_.supervise(**slice, std::move(peer));
+  return lifecycle_.supervise(**slice, std::move(peer), supervision);
+}
+
+Outcome<void> NodeAgent::limit_time(SliceId id, const api::TimeLimit& limit, const std::string& by) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  return lifecycle_.limit_time(**slice, limit, by);
+}
+
+Outcome<api::TimeLimit> NodeAgent::time_limit_of(SliceId id) const {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  const auto& deadline = (*slice)->deadline;
+  if (!deadline) return api::TimeLimit{};
+  const int64_t left_ns = std::max<int64_t>(deadline->at_ns - os::monotonic_ns(), 0);
+  return api::TimeLimit{
+      .seconds = deadline->limit_seconds,
+      .grace_seconds = deadline->grace_seconds,
+      .left_seconds = deadline->warned_ns != 0 ? 0 : static_cast<uint64_t>(left_ns / os::second)};
 }
 
 Outcome<void> NodeAgent::add_container(SliceId id, pid_t init, const std::string& container) {

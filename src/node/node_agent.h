@@ -20,7 +20,9 @@ class NodeAgent final : public Agent {
   place::Answer explain(const Request&, const Viewer&) const override;
   ConsolidationView plan_consolidation(unsigned devices, const Viewer&) const override;
   Outcome<Entry> enter(SliceId, os::Peer, const EnterRequest&) override;
-  Outcome<void> supervise(SliceId, os::Peer) override;
+  Outcome<void> supervise(SliceId, os::Peer, const api::Supervision&) override;
+  Outcome<void> limit_time(SliceId, const api::TimeLimit&, const std::string& by) override;
+  Outcome<api::TimeLimit> time_limit_of(SliceId) const override;
   Outcome<void> add_container(SliceId, pid_t init, const std::string& container) override;
   Outcome<void> refuse_container(SliceId, pid_t init, const std::string& message) override;
   Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) override;

@@ -69,6 +69,9 @@ struct LogLine {
   std::string text;
 };
 
+// Returns the line as its time and its text: "2026-11-23T10:00:00.123456789Z text".
+std::string timed_text(const LogLine&);
+
 // Selects the lines to read.
 struct LogSelection {
   bool previous = false;            // Reads the attempt before the last one.

@@ -212,6 +212,8 @@ class LineCollector {
 
 }  // namespace
 
+std::string timed_text(const LogLine& line) { return line.time + " " + line.text; }
+
 std::vector<LogLine> read_log(const std::string& directory, const std::string& folder,
                               const LogSelection& selection) {
   const os::Fd opened = open_folder(directory + "/" + folder);

@@ -246,8 +246,9 @@ int run(const Run& run) {
   // socket can be found there.
   if (run.is_supervised || (!run.slice.empty() && !run.joins)) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (!run.slice.empty() && !run.joins) {
-    const auto watching =
-        call_patiently(run, [&](const client::AgentClient& agent) { return agent.supervise(run.slice); });
+    const auto watching = call_patiently(run, [&](const client::AgentClient& agent) {
+      return agent.supervise(run.slice, {.keeps = run.keeps_slice});
+    });
     if (!watching) {
       run.complain(watching.error());
       return give_back();

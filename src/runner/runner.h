@@ -44,6 +44,8 @@ struct Run {
   // True for a program of `carve run -d`. Its CUDA_VISIBLE_DEVICES lists the node's devices, as without a
   // supervisor.
   bool is_detached = false;
+  // True if the program may be started again in the same slice, which then ends with this process.
+  bool keeps_slice = false;
   // True for a process of `carve exec`, which joins the running program of a slice. The slice has another
   // supervisor and is not released.
   bool joins = false;

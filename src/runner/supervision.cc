@@ -8,9 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <thread>
 
 #include "os/clock.h"
 #include "os/directory.h"
@@ -91,23 +94,26 @@ void report_start(os::Fd& socket) {
 }
 
 // Ends the slice of a detached program with the program's remaining processes. The slice usually ends by
-// itself at the same moment, and a later slice may already have its name.
+// itself at the same moment, and a later slice may already have its name. A slice that is kept for restarts
+// ends with this process.
 void end_slice(const SuperviseRequest& request) {
-  if (!request.is_detached || request.slice.empty()) return;
+  if (!request.is_detached || request.slice.empty() || request.max_restarts != 0) return;
   const client::AgentClient agent(request.agent_socket);
   const auto slice = agent.slice(request.slice);
   if (slice && slice->created_ns == request.slice_created_ns && slice->ended_ns == 0)
     (void)agent.end(request.slice);
 }
 
-// Runs the program and fills in the state, which is written once the program has a process.
-void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
-                 os::Fd start_socket, SupervisorState& state) {
+// Runs the program and fills in the state, which is written once the program has a process. Returns whether
+// the program was executed.
+bool run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
+                 os::Fd& start_socket, SupervisorState& state) {
   if (!enter_workdir(request)) {
     output.add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
     state.exit_status = failed_status;
-    return;
+    return false;
   }
+  bool has_executed = false;
   const client::AgentClient agent(request.agent_socket);
   const auto started = [&](pid_t program) {
     state.program_pid = program;
@@ -124,6 +130,7 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
                           .complain = [&](const api::Problem& p) { fmt::print(stderr, "{}\n", p.detail); },
                           .is_supervised = true,
                           .is_detached = request.is_detached,
+                          .keeps_slice = request.max_restarts != 0,
                           .prepare =
                               [&] {
                                 if (request.is_detached) {
@@ -134,7 +141,11 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
                                 return join_cgroups(request.cgroup_files);
                               },
                           .started = started,
-                          .executed = [&] { report_start(start_socket); },
+                          .executed =
+                              [&] {
+                                report_start(start_socket);
+                                has_executed = true;
+                              },
                           .ended =
                               [&](int wait_status) {
                                 if (WIFSIGNALED(wait_status))
@@ -142,6 +153,44 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
                               },
                           .devices = request.devices});
   state.exit_status = static_cast<uint32_t>(status);
+  return has_executed;
+}
+
+// Returns whether the slice can get another program.
+bool is_slice_live(const SuperviseRequest& request) {
+  if (request.slice.empty()) return true;
+  const auto slice = client::AgentClient(request.agent_socket).slice(request.slice);
+  return slice && slice->created_ns == request.slice_created_ns && slice->ended_ns == 0 &&
+         slice->state != SliceState::stopping;
+}
+
+// Starts a detached program that has failed again, as often as the request allows. Its output is one log with
+// a mark for each attempt. The output's thread ends before the next fork.
+Outcome<void> restart_program(const SuperviseRequest& request, const std::string& directory,
+                              std::unique_ptr<ProgramOutput>& output, SupervisorState& state) {
+  os::Fd no_socket;
+  for (uint32_t restart = 0;; ++restart) {
+    const auto delay = restart_delay(state, restart, request.max_restarts);
+    if (!delay || !is_slice_live(request)) return {};
+    output->finish();
+    output->add_line(fmt::format("{}; starting the program again in {} ms, restart {} of {}",
+                                 exit_text(state), delay->count(), restart + 1, request.max_restarts));
+    std::this_thread::sleep_for(*delay);
+    auto next = ProgramOutput::open(directory + "/" + log_folder_name);
+    if (!next) return tl::unexpected(next.error());
+    output = std::move(*next);
+    const SupervisorState before = state;
+    state = begun_state(before.attempt + 1);
+    if (const auto written = write_state(directory, state); !written) return written;
+    output->add_line(attempt_mark(state.attempt));
+    output->redirect();
+    if (run_program(request, directory, *output, no_socket, state)) continue;
+    // The slice has ended in the meantime: the last program's end is the outcome.
+    const uint32_t attempt = state.attempt;
+    state = before;
+    state.attempt = attempt;
+    return {};
+  }
 }
 
 // Ignores the exit status: the next start replaces anything that was not removed.
@@ -156,6 +205,14 @@ void clean_up(const std::vector<std::string>& command) {
 }
 
 }  // namespace
+
+std::optional<std::chrono::milliseconds> restart_delay(const SupervisorState& ended, uint32_t restart,
+                                                       uint32_t max_restarts) {
+  constexpr std::chrono::milliseconds first{100}, longest{60'000};
+  constexpr uint32_t max_doublings = 10;  // 102 s, which is more than the longest delay.
+  if (ended.exit_status == 0 || restart >= max_restarts) return std::nullopt;
+  return std::min(first * (1U << std::min(restart, max_doublings)), longest);
+}
 
 int supervise(const SuperviseRequest& request) {
   os::Fd start_socket;
@@ -193,7 +250,9 @@ int supervise(const SuperviseRequest& request) {
   dup2(null.get(), STDIN_FILENO);
   if (!request.is_detached) set_whole_environment(request.env);
   const uint64_t kills_before = memory_kills_of(request);
-  run_program(request, directory, **output, std::move(start_socket), *state);
+  if (run_program(request, directory, **output, start_socket, *state))
+    if (const auto restarted = restart_program(request, directory, *output, *state); !restarted)
+      (*output)->add_line(restarted.error().message);
   if (memory_kills_of(request) > kills_before) state->exceeded_memory_bytes = request.memory_limit_bytes;
 
   if (!request.cleanup.empty()) {

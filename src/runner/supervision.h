@@ -9,8 +9,10 @@
 // * The program: its process group is killed too, and the outcome is written.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,9 +55,16 @@ struct SuperviseRequest {
   uint32_t program_umask = 022;      // Used for a detached program only.
   std::vector<std::string> devices;  // UUIDs of a detached program's slice, in its order.
   uint64_t slice_created_ns = 0;     // The slice of a detached program.
+  // How often a detached program that failed is started again in its slice; 0 means never.
+  uint32_t max_restarts = 0;
   std::vector<std::string> cleanup;  // A command to run when the program has ended, before its end is
                                      // written; empty if none.
 };
+
+// Returns after which time a program that ended like this is started again, for the restart with this number,
+// from 0; no value if it is not. The time doubles from 100 ms to 1 minute.
+std::optional<std::chrono::milliseconds> restart_delay(const SupervisorState& ended, uint32_t restart,
+                                                       uint32_t max_restarts);
 
 // Runs the program of the request until it ends, like carve-supervise. Returns the supervisor's exit status:
 // 0, supervised_status, begun_status, or failed_status from runner/runner.h.

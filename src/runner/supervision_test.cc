@@ -44,9 +44,9 @@ struct Supervised {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   }
   SeenProgram seen() const { return *read_program(path); }
-  std::vector<std::string> log(LogStream stream) const {
+  std::vector<std::string> log(LogStream stream, const LogSelection& selection = {}) const {
     std::vector<std::string> out;
-    for (const LogLine& line : read_log(path, log_folder_name, {}))
+    for (const LogLine& line : read_log(path, log_folder_name, selection))
       if (line.stream == stream) out.push_back(line.text);
     return out;
   }
@@ -92,6 +92,49 @@ TEST(Supervision, keeps_the_exit_status_and_both_streams) {
   EXPECT_GT(seen.state.ended_ns, seen.state.started_ns);
   EXPECT_THAT(s.log(LogStream::standard_output), ElementsAre("out b"));
   EXPECT_THAT(s.log(LogStream::standard_error), ElementsAre("err"));
+}
+
+TEST(Supervision, starts_a_failed_program_again_as_often_as_requested) {
+  const Supervised s;
+  SuperviseRequest request =
+      s.request("echo x >> ran; echo $(wc -l < ran); [ $(wc -l < ran) -lt 3 ] || exit 0; exit 5");
+  request.workdir = s.path;
+  request.max_restarts = 1;
+  EXPECT_EQ(Supervised::wait(Supervised::begin(request)), 0);
+  EXPECT_EQ(exit_text(s.seen().state), "exit status 5");
+  EXPECT_EQ(s.seen().state.attempt, 2u);
+  EXPECT_THAT(s.log(LogStream::standard_output), ElementsAre("2"));
+  EXPECT_THAT(s.log(LogStream::standard_output, {.previous = true}), ElementsAre("1"));
+  EXPECT_THAT(s.log(LogStream::system, {.previous = true}),
+              testing::Contains("exit status 5; starting the program again in 100 ms, restart 1 of 1"));
+  request.attempt = 3;
+  request.max_restarts = 5;
+  EXPECT_EQ(Supervised::wait(Supervised::begin(request)), 0);
+  EXPECT_EQ(exit_text(s.seen().state), "exit status 0");
+  EXPECT_EQ(s.seen().state.attempt, 3u) << "a program that succeeds is not started again";
+}
+
+TEST(Supervision, does_not_start_a_program_again_that_cannot_be_executed) {
+  const Supervised s;
+  SuperviseRequest request = s.request("");
+  request.command = {"/no/such/program"};
+  request.max_restarts = 5;
+  EXPECT_EQ(Supervised::wait(Supervised::begin(request)), 0);
+  EXPECT_EQ(s.seen().state.attempt, 1u);
+  EXPECT_EQ(s.seen().state.exit_status, 127u);
+}
+
+TEST(Supervision, the_time_between_restarts_doubles_up_to_a_minute) {
+  const SupervisorState failed{.exit_status = 1};
+  const auto delay = [&](uint32_t restart) { return restart_delay(failed, restart, UINT32_MAX)->count(); };
+  EXPECT_EQ(delay(0), 100);
+  EXPECT_EQ(delay(1), 200);
+  EXPECT_EQ(delay(9), 51'200);
+  EXPECT_EQ(delay(10), 60'000);
+  EXPECT_EQ(delay(4'000'000'000), 60'000);
+  EXPECT_FALSE(restart_delay(failed, 3, 3));
+  EXPECT_FALSE(restart_delay(failed, 0, 0));
+  EXPECT_FALSE(restart_delay(SupervisorState{}, 0, 3));
 }
 
 TEST(Supervision, an_attempt_is_started_once_however_many_supervisors_try) {

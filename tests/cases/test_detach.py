@@ -212,3 +212,12 @@ def test_two_users_do_not_see_each_others_output(world):
     assert as_nobody("logs", "slice/roots").returncode == 1
     assert world.carve("stop", "theirs").returncode == 0
     assert as_nobody("wait", "theirs").stdout == "137\n"
+
+
+def test_lines_can_be_printed_with_their_times(world):
+    detach(world, "a", "sh", "-c", "echo out; echo err >&2")
+    world.carve("wait", "a")
+    done = logs(world, "--timestamps", "a")
+    for text, line in (("out", done.stdout), ("err", done.stderr)):
+        time, rest = line.split(" ", 1)
+        assert rest == f"{text}\n" and time.endswith("Z") and time[10] == "T", line

@@ -6,6 +6,7 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -117,3 +118,26 @@ def test_the_process_stays_in_the_slice_when_the_agent_is_killed(world, slice_):
     assert until(lambda: pid in [p["pid"] for p in world.show("a")["processes"]])
     (world.folder / "go").touch()
     assert json.loads(inside.stdout.read())["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def test_a_slice_has_one_program(world):
+    """Another process of the owner asks to become the program, while the first one runs and after its end."""
+    enter = f"import sys; sys.path.insert(0, {str(BUILD.parent / 'tests')!r}); from support.over_unix import asked; " \
+            "print(*asked(sys.argv[1], '/v1/slices/a/enter', 'POST', '{}')[::2]); sys.stdout.flush(); import time; time.sleep(600)"
+
+    def answer():
+        process = subprocess.Popen([sys.executable, "-c", enter, str(world.socket)], stdout=subprocess.PIPE, text=True)
+        world.programs.append(process)
+        line = process.stdout.readline()
+        process.kill()
+        return line
+
+    stays = world.folder / "stays"
+    done = world.carve("run", "-d", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", f"sleep 600 & echo $! > {stays}; exec sleep 600")
+    assert done.returncode == 0 and until(lambda: stays.exists() and stays.read_text().strip())
+    assert answer().startswith("409 ") and "already has a program" in answer()
+    world.carve("stop", "a")
+    foreground = world.carve("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", "sleep 600 > /dev/null 2>&1 & exit 3", timeout=30)
+    assert foreground.returncode == 3 and world.slices()["a"]["state"] != "ended", "its descendant keeps the slice"
+    assert answer().startswith("409 ") and "carve exec a" in answer()
+    assert world.carve("exec", "a", "--", "true").returncode == 125, "the program is not running"

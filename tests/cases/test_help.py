@@ -49,8 +49,7 @@ def test_a_word_of_docker_that_means_the_same_is_accepted(alias, verb):
 
 
 @pytest.mark.parametrize("words, answer", [
-    (("diff", "-f", "x"), "unknown command 'diff'; use carve apply --dry-run -f FILE"),
-    (("edit", "service/a"), "unknown command 'edit'; use carve get KIND/NAME -o yaml, then carve apply -f FILE"),
+    (("patch", "service/a"), "unknown command 'patch'; use carve apply -f FILE, or carve edit KIND/NAME"),
     (("rm", "a"), "unknown command 'rm'; use carve stop NAME for a slice"),
     (("run", "--gpus", "1", "--", "true"), "run: '--gpus' is not an option; use --devices N with --memory SIZE"),
 ])

@@ -39,6 +39,10 @@ def test_completion_is_installed_where_shells_search(prefix):
     assert os.path.exists(f"{prefix}/share/fish/vendor_completions.d/carve.fish")
 
 
+def test_json_schemas_for_editors_are_installed(prefix):
+    assert json.load(open(f"{prefix}/share/carve/schemas/raycluster.json"))["title"] == "RayCluster"
+
+
 def test_bash_completes_the_options_of_the_controller(prefix):
     script = f"source {prefix}/share/bash-completion/completions/carve-controller; COMP_WORDS=(carve-controller --log-level w); " \
              "COMP_CWORD=2; _carve_controller; echo ${COMPREPLY[*]}"

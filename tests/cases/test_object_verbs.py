@@ -92,6 +92,7 @@ def test_a_column_shows_namespaces_other_than_the_default(services):
 
 def test_since_accepts_a_time_with_a_unit(services):
     services.apply(document("a", replicas=1), "--wait")
+    assert "Z begun\n" in services.carve("logs", "a", "--timestamps")
     assert "begun" in services.carve("logs", "a", "--since", "10m") and "begun" in services.carve("logs", "a", "--since", "600")
     assert "'10x' is not a duration such as 90s, 10m, 2h or 30d" in services.carve("logs", "a", "--since", "10x", status=2)
     assert "--tail: 'x' is not a valid number, or is out of range" in services.carve("logs", "a", "--tail", "x", status=2)

@@ -37,6 +37,7 @@ struct LogQuery {
   std::optional<uint32_t> replica;               // Index; absent for all.
   bool previous = false;                         // Reads the attempt before the last start.
   bool plain = false;                            // Omits the supervisor's lines.
+  bool has_times = false;                        // Begins each line with its time.
   std::optional<size_t> tail = {};               // Number of last lines; absent for all.
   int64_t since_ns = 0;                          // UTC; 0 for all.
   std::function<bool()> may_continue = nullptr;  // A follower's stream ends when this returns false.

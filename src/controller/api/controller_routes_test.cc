@@ -448,6 +448,48 @@ TEST(ControllerRoutes, undo_restores_the_fields_of_a_revision_and_keeps_the_numb
   EXPECT_THAT(body(listed), Not(HasSubstr("secret")));
 }
 
+TEST(ControllerRoutes, a_revision_is_shown_as_the_object_that_it_was) {
+  Api api;
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
+  const std::string first = api.objects.find({.name = "a"})->spec.json();
+  const char* const patch = R"({"spec":{"gpu":{"memory":"6GiB"}}})";
+  ASSERT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", patch).status, 200u);
+  api.views.kept_revisions = {{.number = 4, .spec = first}, {.number = 5, .spec = "{}"}};
+  const auto shown = body(api.ask(user(1000), "GET", "/v1/services/a/revisions/4"));
+  EXPECT_THAT(shown, HasSubstr(R"("memory":"4GiB")"));
+  EXPECT_THAT(shown, HasSubstr("secret"));
+  EXPECT_THAT(shown, HasSubstr(R"("status":{})"));
+  EXPECT_THAT(body(api.ask(user(1001), "GET", "/v1/services/a/revisions/4")), Not(HasSubstr("secret")));
+  for (const char* number : {"6", "04", "x", "-4"}) {
+    const auto refused = api.ask(user(1000), "GET", std::string("/v1/services/a/revisions/") + number);
+    EXPECT_EQ(refused.status, 404u) << number;
+    EXPECT_THAT(body(refused), HasSubstr(fmt::format("service a has no revision {}; it has 4, 5", number)));
+  }
+}
+
+TEST(ControllerRoutes, a_difference_shows_the_object_before_and_after_the_change) {
+  Api api;
+  const auto asked = [&](uint32_t uid, const std::string& document) {
+    const auto response = api.ask(user(uid), "POST", "/v1/documents?diff=true", document);
+    EXPECT_EQ(response.status, 200u) << body(response);
+    return api::read<api::AppliedList>(body(response), api::Reading::strict).value().items.at(0);
+  };
+  const api::AppliedObject added = asked(1000, service);
+  EXPECT_FALSE(added.before);
+  EXPECT_THAT(added.after.value_or(""), HasSubstr(R"("memory":"4GiB")"));
+  EXPECT_TRUE(api.objects.list(objects::Kind::service).empty()) << "it is a dry run";
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
+  std::string changed = service;
+  changed.replace(changed.find("4GiB"), 4, "6GiB");
+  const api::AppliedObject of_change = asked(1000, changed);
+  EXPECT_THAT(of_change.before.value_or(""), HasSubstr(R"("memory":"4GiB")"));
+  EXPECT_THAT(of_change.after.value_or(""), HasSubstr(R"("memory":"6GiB")"));
+  EXPECT_THAT(api.objects.find({.name = "a"})->spec.json(), HasSubstr("4GiB"));
+  const api::AppliedObject same = asked(1000, service);
+  EXPECT_EQ(same.before, same.after);
+  EXPECT_EQ(api.ask(user(1001), "POST", "/v1/documents?diff=true", service).status, 403u);
+}
+
 TEST(ControllerRoutes, documents_are_rendered_as_manifests_that_kubectl_can_apply) {
   Api api;
   const auto rendered = api.ask(user(1000), "POST", "/v1/render", service);

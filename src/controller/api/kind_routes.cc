@@ -111,7 +111,7 @@ std::vector<Route> object_routes(std::optional<Kind> kind) {
       {"GET", all, list_objects, or_usual(words.list, fmt::format("Lists the {}.", words.plural)),
        schema_of(kind, "List"), "", "namespace labelSelector limit continue", kind},
       {"POST", all, post_documents, or_usual(words.apply, "Applies all documents, or none."), "AppliedList",
-       "any", "dialect dryRun explain create", kind},
+       "any", "dialect dryRun explain diff create", kind},
       {"GET", each, get_object, fmt::format("Shows one {}.", words.noun), schema, "", query, kind},
       {"PUT", each, put_object,
        or_usual(words.replace, fmt::format("Replaces the spec of {} with that of the document.", one)),
@@ -144,7 +144,7 @@ Route logs_route(std::optional<Kind> kind) {
           fmt::format("Prints the output of {} {}'s programs.", words.article, words.noun),
           "text",
           "",
-          "namespace role replica previous tail sinceSeconds follow plain",
+          "namespace role replica previous tail sinceSeconds follow plain timestamps",
           kind};
 }
 

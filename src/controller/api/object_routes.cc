@@ -52,6 +52,14 @@ Outcome<void> check_new(const Call& call, const std::vector<Submission>& read) {
   return {};
 }
 
+// Sets the documents of the object before and after the planned change.
+void set_documents(const Call& call, const Object& planned, api::AppliedObject& out) {
+  const bool is_hidden = !may_see_secrets(call.caller, planned);
+  if (const Pointer present = call.context.objects.find(planned.key))
+    out.before = document_of(*present, is_hidden);
+  out.after = document_of(planned, is_hidden);
+}
+
 std::vector<std::string> planned_warnings(const Call& call, const Submission& submission,
                                           const Object& planned) {
   if (is_queued(submission.kind)) return job_warnings(planned);
@@ -71,7 +79,7 @@ http::Response shown(const Call& call, const Object& object, unsigned status) {
 
 http::Response post_documents(const Call& of_path) {
   Call call = of_path;
-  const auto query = parse_query(call.request.query, {"dialect", "dryRun", "explain", "create"});
+  const auto query = parse_query(call.request.query, {"dialect", "dryRun", "explain", "diff", "create"});
   if (!query) return refuse(query.error());
   auto read = posted_submissions(call, *query);
   if (!read) return std::move(read.error());
@@ -96,7 +104,7 @@ http::Response post_documents(const Call& of_path) {
                          .namespace_ = wanted[i].key.namespace_,
                          .action = "checked",
                          .warnings = planned_warnings(call, (*read)[i], wanted[i])});
-  if (is_set("dryRun") || is_set("explain")) {
+  if (is_set("dryRun") || is_set("explain") || is_set("diff")) {
     if (const auto may_keep = check_keep(call, wanted); !may_keep) return refuse(may_keep.error());
     SliceForecast forecast(call.context.objects);
     forecast.count_replicas(call.context.objects);
@@ -110,6 +118,7 @@ http::Response post_documents(const Call& of_path) {
     for (size_t i = 0; is_set("explain") && i < wanted.size(); ++i)
       if (objects::text_of(wanted[i].key.kind).is_workload)
         out.items[i].translation = translation_of((*read)[i]);
+    for (size_t i = 0; is_set("diff") && i < wanted.size(); ++i) set_documents(call, wanted[i], out.items[i]);
     return document(out);
   }
   const auto kept = keep(call, wanted);

@@ -93,6 +93,8 @@ std::vector<Route> workload_routes() {
       logs_route({}),
       {"GET", "/v1/{kind}/{}/revisions", get_revisions, "Lists the kept revisions of an object.",
        "RevisionList", "", "namespace"},
+      {"GET", "/v1/{kind}/{}/revisions/{}", get_revision, "Shows an object with the spec of a kept revision.",
+       "Kind", "", "namespace"},
       {"POST", "/v1/{kind}/{}/modify", modify,
        "Changes fields of the PAI-EAS document that a service was made from.", "Kind", "EasChanges",
        "namespace"},
@@ -171,7 +173,7 @@ std::vector<Route> all_routes() {
                    "Streams the objects, then each change to them, as server-sent events.", "events", "",
                    "kinds namespace labelSelector resourceVersion"},
                   {"POST", "/v1/documents", post_documents, "Applies documents: all of them, or none.",
-                   "AppliedList", "any", "dialect dryRun explain create"},
+                   "AppliedList", "any", "dialect dryRun explain diff create"},
                   {"POST", "/v1/render", render_documents, "Prints documents as Kubernetes manifests.",
                    "Rendered", "any", "dialect"},
               });

@@ -49,7 +49,7 @@ Outcome<std::optional<uint32_t>> number(const std::map<std::string, std::string>
 
 http::Response get_logs(const Call& call) {
   const auto query = parse_query(call.request.query, {"namespace", "role", "replica", "previous", "tail",
-                                                      "sinceSeconds", "follow", "plain"});
+                                                      "sinceSeconds", "follow", "plain", "timestamps"});
   if (!query) return refuse(query.error());
   const ObjectKey key{call.kind, query->contains("namespace") ? query->at("namespace") : "default",
                       call.names[0]};
@@ -73,6 +73,7 @@ http::Response get_logs(const Call& call) {
                   .replica = *replica,
                   .previous = query->contains("previous") && query->at("previous") != "false",
                   .plain = query->contains("plain") && query->at("plain") != "false",
+                  .has_times = query->contains("timestamps") && query->at("timestamps") != "false",
                   .tail = *tail};
   if (*since) wanted.since_ns = call.context.views.now_ns() - int64_t{**since} * 1'000'000'000;
   const bool follows = query->contains("follow") && query->at("follow") != "false";
@@ -109,6 +110,34 @@ http::Response get_revisions(const Call& call) {
                          .restarted_at = form->restarted_at});
   }
   return document(out);
+}
+
+namespace {
+
+http::Response no_revision(const Object& object, std::string_view wanted,
+                           const std::vector<Revision>& revisions) {
+  std::vector<uint32_t> numbers;
+  for (const Revision& revision : revisions) numbers.push_back(revision.number);
+  return refuse(FailureKind::not_found,
+                fmt::format("{} has no revision {}; it has {}", text(object.key),
+                            wanted.substr(0, max_shown_bytes), fmt::join(numbers, ", ")));
+}
+
+}  // namespace
+
+http::Response get_revision(const Call& call) {
+  const auto object = named_object(call);
+  if (!object) return refuse(object.error());
+  const auto revisions = call.context.views.revisions((*object)->uid);
+  if (!revisions) return refuse(revisions.error());
+  for (const Revision& revision : *revisions) {
+    if (fmt::format("{}", revision.number) != call.names[1]) continue;
+    Object out = **object;
+    out.spec = TypedJson::unread(revision.spec);
+    out.status = TypedJson();
+    return {200, "application/json", document_of(out, !may_see_secrets(call.caller, out))};
+  }
+  return no_revision(**object, call.names[1], *revisions);
 }
 
 http::Response start(const Call& call) {
@@ -167,13 +196,10 @@ http::Response undo(const Call& call) {
     if (!is_wanted(i)) continue;
     return returned_to(call, (*object)->key, (*revisions)[i]);
   }
-  std::vector<uint32_t> numbers;
-  for (const Revision& revision : *revisions) numbers.push_back(revision.number);
   if (wanted->revision == 0)
     return refuse(FailureKind::failed_precondition,
                   fmt::format("{} has no earlier revision", text((*object)->key)));
-  return refuse(FailureKind::not_found, fmt::format("{} has no revision {}; it has {}", text((*object)->key),
-                                                    wanted->revision, fmt::join(numbers, ", ")));
+  return no_revision(**object, fmt::format("{}", wanted->revision), *revisions);
 }
 
 namespace {

@@ -8,6 +8,8 @@ namespace carve::controller {
 
 http::Response get_logs(const Call&);
 http::Response get_revisions(const Call&);
+// Returns the object with the spec of the revision that the path names, without its status.
+http::Response get_revision(const Call&);
 
 http::Response start(const Call&);
 http::Response stop(const Call&);

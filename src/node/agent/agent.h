@@ -25,6 +25,7 @@
 #include "os/socket.h"
 #include "place/place.h"
 #include "wire/api/slice.h"
+#include "wire/api/slice_life.h"
 #include "wire/shm/attach.h"
 
 namespace carve::node {
@@ -186,7 +187,11 @@ class Agent {
   virtual place::Answer explain(const Request&, const Viewer&) const = 0;
   virtual ConsolidationView plan_consolidation(unsigned devices, const Viewer&) const = 0;
   virtual Outcome<Entry> enter(SliceId, os::Peer, const EnterRequest&) = 0;
-  virtual Outcome<void> supervise(SliceId, os::Peer) = 0;
+  virtual Outcome<void> supervise(SliceId, os::Peer, const api::Supervision&) = 0;
+  // Sets the time limit of the slice, or removes it if it has 0 s. `by` names the caller, for the event.
+  virtual Outcome<void> limit_time(SliceId, const api::TimeLimit&, const std::string& by) = 0;
+  // Returns the limit with the time that is left; 0 s if there is none.
+  virtual Outcome<api::TimeLimit> time_limit_of(SliceId) const = 0;
   virtual Outcome<void> add_container(SliceId, pid_t init, const std::string& container) = 0;
   // Rejects the processes of a container with this message.
   virtual Outcome<void> refuse_container(SliceId, pid_t init, const std::string& message) = 0;

@@ -150,6 +150,23 @@ TEST_F(RoutesTest, allow_the_owner_to_change_and_stop_a_slice) {
                                        HasSubstr("stop 1: stopped by ")));
 }
 
+TEST_F(RoutesTest, limit_the_time_of_a_slice) {
+  const auto limited = ask(ada, "POST", "/v1/slices/a/time-limit", R"({"seconds":60,"grace_seconds":5})");
+  EXPECT_EQ(limited.status, 200u) << body(limited);
+  EXPECT_THAT(body(limited), HasSubstr(R"("left_seconds":5)"));
+  EXPECT_THAT(agent.calls, ElementsAre(HasSubstr("limit time of 1: 60 5 by ")));
+  EXPECT_EQ(ask(ada, "POST", "/v1/slices/a/time-limit", R"({"seconds":-1})").status, 400u);
+  EXPECT_EQ(ask(ada, "POST", "/v1/slices/a/time-limit", R"({"minutes":1})").status, 400u);
+  EXPECT_EQ(ask(ada, "GET", "/v1/slices/nope/time-limit").status, 404u);
+  EXPECT_EQ(agent.calls.size(), 1u);
+}
+
+TEST_F(RoutesTest, reject_a_supervisor_whose_request_cannot_be_read) {
+  for (const char* text : {R"({"keeps":1})", R"({"kept":true})", "[]"})
+    EXPECT_EQ(ask(ada, "POST", "/v1/slices/a/supervise", text).status, 400u) << text;
+  EXPECT_THAT(agent.calls, IsEmpty());
+}
+
 TEST_F(RoutesTest, check_a_change_without_making_it) {
   EXPECT_EQ(ask(ada, "PATCH", "/v1/slices/a?dryRun=true", R"({"memory_bytes":2147483648})").status, 200u);
   EXPECT_THAT(agent.calls, ElementsAre(HasSubstr("check 1 memory 2147483648")));

@@ -6,6 +6,7 @@
 #include "wire/api/plan.h"
 #include "wire/api/problem.h"
 #include "wire/api/slice.h"
+#include "wire/api/slice_life.h"
 
 namespace carve::node {
 namespace {
@@ -219,12 +220,30 @@ http::Response enter(const RequestContext& a, const std::string& name) {
 }
 
 http::Response supervise(const RequestContext& a, const std::string& name) {
+  const auto d = read<api::Supervision>(a.request.body.empty() ? "{}" : a.request.body);
+  if (!d) return problem(d.error());
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   auto peer = peer_of(a.caller);
   if (!peer) return problem(peer.error());
-  const auto done = a.agent.supervise(slice->record.id, std::move(*peer));
+  const auto done = a.agent.supervise(slice->record.id, std::move(*peer), *d);
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
+}
+
+http::Response show_time_limit(const RequestContext& a, const std::string& name) {
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
+  const auto limit = a.agent.time_limit_of(slice->record.id);
+  return limit ? document(*limit) : problem(refuse(limit.error()));
+}
+
+http::Response limit_time(const RequestContext& a, const std::string& name) {
+  const auto d = read<api::TimeLimit>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
+  const auto done = a.agent.limit_time(slice->record.id, *d, a.caller.text());
+  return done ? show_time_limit(a, name) : problem(refuse(done.error()));
 }
 
 http::Response thaw(const RequestContext& a, const std::string& name) {
@@ -274,6 +293,8 @@ constexpr Route slice_table[] = {
     {"POST", "/v1/slices/{}/enter", nullptr, enter, true},
     {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
     {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
+    {"GET", "/v1/slices/{}/time-limit", nullptr, show_time_limit},
+    {"POST", "/v1/slices/{}/time-limit", nullptr, limit_time},
     {"POST", "/v1/slices/{}/container", nullptr, container},
     {"POST", "/v1/slices/{}/pods", nullptr, set_pods},
     {"GET", "/v1/slots/{}", nullptr, show_slot},

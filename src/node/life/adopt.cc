@@ -193,6 +193,8 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
     made->claim_pods = state->claim_pods;
     made->released = state->released;
     if (made->released) made->why = "its pod or claim is gone";
+    made->is_kept = state->is_kept;
+    made->deadline = state->deadline;
   } else if (lives_on) {
     // The shared memory was removed while its processes were running. They keep the limits that they have
     // mapped. Their memory is charged to the new pages when the driver reports it.
@@ -210,6 +212,9 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
   protect(node_, slice);
   node_.pages.write_state(slice);
   node_.event(slice.name(), fmt::format("adopted, with {} attached processes", slice.attached.size()));
+  node_.loop.after(0, [this, id = slice.id()] {
+    if (LiveSlice* const living = node_.slices.find(id)) ending_.watch_deadline(*living);
+  });
   return true;
 }
 
@@ -236,14 +241,15 @@ void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& 
     }
     slice.root.pidfd = os::open_process(slice.root.id);
   }
-  const bool waiting = !slice.entered && os::open_process(slice.creator.id);
+  if (slice.is_kept) slice.supervisor.pidfd = os::open_process(slice.supervisor.id);
+  const bool waiting = slice.is_kept_alive() || (!slice.entered && os::open_process(slice.creator.id));
   if (!slice.outlives_processes() && !waiting && !has_processes(slice)) {
     for (const auto& [process, attached] : slice.attached) node_.loop.forget(attached.pidfd.get());
     node_.slices.erase(slice.id());
     return;
   }
   if (slice.cgroup) ending_.watch_cgroup(slice);
-  if (!slice.entered && !slice.outlives_processes()) ending_.watch_creator(slice);
+  if (!slice.entered && !slice.is_kept && !slice.outlives_processes()) ending_.watch_creator(slice);
   if (slice.root.pidfd) ending_.watch_root(slice);
   if (slice.supervisor.id) ending_.watch_supervisor(slice);
   if (slice.released) node_.loop.after(0, [this, id = slice.id()] { ending_.end_if_empty(id); });

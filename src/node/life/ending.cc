@@ -13,6 +13,19 @@ namespace {
 
 constexpr int64_t kill_again_ns = 100 * os::millisecond;
 
+// Returns the time in its largest whole unit: "90s", "2h".
+std::string text_of_seconds(uint64_t seconds) {
+  for (const auto& [unit, size] : {std::pair{'d', 86400U}, std::pair{'h', 3600U}, std::pair{'m', 60U}})
+    if (seconds >= size && seconds % size == 0) return fmt::format("{}{}", seconds / size, unit);
+  return fmt::format("{}s", seconds);
+}
+
+// Returns why the slice ends: its time limit if that was reached, otherwise `why`.
+std::string reason_of(const LiveSlice& slice, const std::string& why) {
+  if (!slice.is_over_time()) return why;
+  return fmt::format("its time limit of {} was reached", text_of_seconds(slice.deadline->limit_seconds));
+}
+
 }  // namespace
 
 void Ending::watch(LiveSlice& slice, Watched& process, Ended ended) {
@@ -53,6 +66,7 @@ void Ending::supervisor_ended(LiveSlice& slice, const os::ProcessId& supervisor)
   if (slice.supervisor.id != supervisor) return;  // Another supervisor has the slice now.
   // Programs that the supervisor left behind must not run at the same time as the next one.
   if (slice.outlives_processes()) return kill_programs(slice);
+  if (slice.is_kept) return stop(slice, "its supervisor ended");
   if (!slice.entered) return end(slice.id(), "its supervisor ended before a program entered it");
   if (slice.cgroup) return;
   const uint64_t id = slice.id();
@@ -77,7 +91,7 @@ void Ending::stop(LiveSlice& slice, const std::string& why) {
   const uint64_t id = slice.id();
   if (!slice.stopping) {
     slice.stopping = true;
-    slice.why = why;
+    slice.why = reason_of(slice, why);
     withdraw(node_, slice);
   }
   kill_all(slice);
@@ -106,8 +120,28 @@ void Ending::end_if_empty(uint64_t id) {
   const bool ending = slice->stopping || slice->released;
   if (slice->outlives_processes() && !ending) return;
   if (!slice->entered && !ending) return;
+  if (slice->is_kept_alive() && !ending) return;
   if (has_processes(*slice)) return;
-  end(id, ending ? slice->why : "its last process ended");
+  end(id, ending ? slice->why
+                 : reason_of(*slice, slice->is_kept ? "its supervisor ended" : "its last process ended"));
+}
+
+void Ending::watch_deadline(LiveSlice& slice) {
+  if (!slice.deadline || slice.stopping) return;
+  const NextDeadlineStep next = next_step(*slice.deadline, os::monotonic_ns());
+  if (next.step == DeadlineStep::end) return stop(slice, "");
+  if (next.step == DeadlineStep::wait)
+    return node_.loop.after(next.wait_ns, [this, id = slice.id(), deadline = *slice.deadline] {
+      LiveSlice* const living = node_.slices.find(id);
+      if (living != nullptr && living->deadline == deadline) watch_deadline(*living);
+    });
+  slice.deadline->warned_ns = os::monotonic_ns();
+  node_.pages.write_state(slice);
+  node_.event(slice.name(),
+              fmt::format("{}; SIGTERM was sent, and its processes are killed in {}", reason_of(slice, ""),
+                          text_of_seconds(slice.deadline->grace_seconds)));
+  terminate(slice);
+  watch_deadline(slice);
 }
 
 // The program of a slice with a cgroup may have moved itself to another slice (cgroup_moves.h). If it was the

@@ -25,6 +25,10 @@ class Ending {
   }
   void watch_cgroup(LiveSlice&);
 
+  // Sends SIGTERM at the slice's time limit, and ends the slice after the grace time. Does nothing if it has no
+  // limit. Must be called again when the limit has changed.
+  void watch_deadline(LiveSlice&);
+
   // Kills the slice's processes until none is left, after which the slice ends.
   void stop(LiveSlice&, const std::string& why);
   // Ends the slice now or with its last process, because its pod or claim is gone.

@@ -257,22 +257,35 @@ Outcome<void> may_join(const LiveSlice& slice, bool has_program) {
   return {};
 }
 
+// A slice has one program, even after it has ended: a second one would get its name and exit status in the
+// slice's history. The same process may repeat its request if it lost the response.
+Outcome<void> may_become_program(const LiveSlice& slice, const os::ProcessId& process) {
+  if (!slice.entered || slice.root.id == process) return {};
+  return failure(
+      FailureKind::failed_precondition,
+      "slice {0} already has a program, process {1}; start another process in it with carve exec {0}",
+      slice.name(), slice.root.id.pid);
+}
+
 }  // namespace
 
 Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequest& request) {
   if (slice.stopping) return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
+  if (slice.is_over_time())
+    return failure(FailureKind::failed_precondition, "the time limit of slice {} was reached", slice.name());
   if (!slice.has_programs())
     return failure(FailureKind::invalid_argument,
                    "slice {} is for containers; start a container with --device {}={}", slice.name(),
                    cdi_kind, slice.name());
   const bool has_program = slice.root.pidfd && os::alive(slice.root.pidfd);
-  if (request.joins)
-    if (const auto good = may_join(slice, has_program); !good) return tl::unexpected(good.error());
+  const auto allowed = request.joins ? may_join(slice, has_program) : may_become_program(slice, peer.process);
+  if (!allowed) return tl::unexpected(allowed.error());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
   // The cgroup was given a pid, which is certainly the process's own only if the process is still alive.
   if (!os::alive(peer.pidfd))
     return failure(FailureKind::failed_precondition, "process {} has ended", peer.process.pid);
+  const bool is_repeated = slice.entered && slice.root.id == peer.process;
   slice.entered = true;
   if (!has_program) {
     if (slice.root.pidfd) node_.loop.forget(slice.root.pidfd.get());
@@ -284,7 +297,7 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
                 fmt::format("entered by {} (process {}, uid {})",
                             request.command.empty() ? "a program" : request.command.substr(0, 200),
                             peer.process.pid, peer.uid));
-  } else {
+  } else if (!is_repeated) {
     slice.descendants.emplace(peer.process, std::move(peer.pidfd));
   }
   node_.pages.write_state(slice);
@@ -302,18 +315,49 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
   return entry;
 }
 
-Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
-  if (slice.stopping) return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
-  if (slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
+Outcome<void> Lifecycle::limit_time(LiveSlice& slice, const api::TimeLimit& limit, const std::string& by) {
+  if (slice.outlives_processes())
+    return failure(FailureKind::invalid_argument,
+                   "slice {} may not have a time limit, because it does not end with its processes",
+                   slice.name());
+  if (slice.stopping || slice.is_over_time())
+    return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
+  if (limit.seconds > api::max_time_limit_seconds || limit.grace_seconds > api::max_grace_seconds)
+    return failure(FailureKind::invalid_argument,
+                   "a time limit has at most {} s, and its grace time at most {} s",
+                   api::max_time_limit_seconds, api::max_grace_seconds);
+  slice.deadline.reset();
+  if (limit.seconds != 0)
+    slice.deadline = {.limit_seconds = limit.seconds,
+                      .grace_seconds = limit.grace_seconds,
+                      .at_ns = os::monotonic_ns() + static_cast<int64_t>(limit.seconds) * os::second};
+  node_.pages.write_state(slice);
+  node_.event(slice.name(), limit.seconds == 0
+                                ? "time limit removed by " + by
+                                : fmt::format("time limit of {} s set by {}", limit.seconds, by));
+  ending_.watch_deadline(slice);
+  return {};
+}
+
+Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer, const api::Supervision& supervision) {
+  if (slice.stopping || slice.is_over_time())
+    return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
+  const bool is_repeated = slice.is_kept && slice.supervisor.id == peer.process;
+  if (!is_repeated && slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
     return failure(FailureKind::failed_precondition, "slice {} already has a supervisor, process {}",
                    slice.name(), slice.supervisor.id.pid);
   if (slice.supervisor.pidfd) node_.loop.forget(slice.supervisor.pidfd.get());
+  if (is_repeated) {
+    kill_programs(slice);   // Left behind by the previous program.
+    slice.entered = false;  // The next program may enter once.
+  }
   if (slice.outlives_processes()) {
     if (slice.supervisor.id) kill_programs(slice);  // Left behind by the previous supervisor.
     if (!slice.cgroup) make_cgroup(slice);
     protect(node_, slice);
     slice.entered = false;  // The new supervisor's program may enter once.
   }
+  slice.is_kept = supervision.keeps && !slice.outlives_processes();
   slice.supervisor.id = peer.process;
   slice.identity.supervisor = peer.process;
   ending_.watch_supervisor(slice);

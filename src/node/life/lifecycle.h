@@ -15,6 +15,7 @@
 #include "node/life/attachments.h"
 #include "node/life/ending.h"
 #include "node/slice/node_state.h"
+#include "wire/api/slice_life.h"
 
 namespace carve::node {
 
@@ -27,7 +28,9 @@ class Lifecycle {
 
   Outcome<LiveSlice*> grant(const Request&, const os::ProcessId& creator, const Viewer&);
   Outcome<Entry> enter(LiveSlice&, os::Peer, const EnterRequest&);
-  Outcome<void> supervise(LiveSlice&, os::Peer);
+  Outcome<void> supervise(LiveSlice&, os::Peer, const api::Supervision&);
+  // Sets or removes the time limit of a slice that ends with its processes. `by` names the caller.
+  Outcome<void> limit_time(LiveSlice&, const api::TimeLimit&, const std::string& by);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& container);
   // Rejects the processes of a container with this message.
   Outcome<void> refuse_container(LiveSlice&, pid_t init, const std::string& message);

@@ -6,6 +6,7 @@
 #include "core/container_slot.h"
 #include "ledger/usage_record.h"
 #include "node/identity/identity.h"
+#include "node/pages/slice_deadline.h"
 
 namespace carve::node {
 
@@ -21,6 +22,8 @@ struct StateFile {
   std::optional<ContainerSlot> slot;
   bool released = false;
   std::vector<ClaimPod> claim_pods;
+  bool is_kept = false;
+  std::optional<SliceDeadline> deadline;
 };
 
 std::string write_state_file(const StateFile&);

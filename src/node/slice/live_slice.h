@@ -69,6 +69,7 @@ struct LiveSlice {
   SliceIdentity identity;
 
   bool entered = false;
+  bool is_kept = false;  // It ends with its supervisor, which may start its program again.
   Watched creator, root, supervisor;
   std::vector<Watched> containers;  // Their first processes, parallel to identity.containers.
   std::map<os::ProcessId, AttachedProcess> attached;
@@ -91,6 +92,8 @@ struct LiveSlice {
   std::vector<RefusedContainer> refused_containers;
   bool released = false;               // Its pod or claim is gone, so it ends with its last process.
   std::set<std::string> foreign_pods;  // Uids of other pods that tried to attach through its attach point.
+
+  std::optional<SliceDeadline> deadline;  // No value if it has no time limit.
 
   bool ended = false;  // The slice has ended; only the object remains.
   bool stopping = false;
@@ -121,6 +124,10 @@ struct LiveSlice {
   // Returns whether programs, rather than only containers, enter the slice: those of `carve run`, and those
   // of a supervisor in a slice that outlives them.
   bool has_programs() const { return !outlives_processes() || supervisor.id; }
+  // Returns whether its supervisor may start another program in it.
+  bool is_kept_alive() const { return is_kept && supervisor.pidfd && os::alive(supervisor.pidfd); }
+  // Returns whether its time limit has been reached, so that no program may enter it.
+  bool is_over_time() const { return deadline && deadline->warned_ns != 0; }
   bool limited() const { return record.slice.isolation != Isolation::none; }
 
   // Return the bytes that currently count against the quota of part `d`, and the managed bytes in host

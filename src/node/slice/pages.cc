@@ -121,7 +121,9 @@ void Pages::write_state(const LiveSlice& slice) {
                         .containers = slice.identity.containers,
                         .slot = slice.slot,
                         .released = slice.released,
-                        .claim_pods = slice.claim_pods};
+                        .claim_pods = slice.claim_pods,
+                        .is_kept = slice.is_kept,
+                        .deadline = slice.deadline};
   if (const auto written = runtime_.write_state_file(slice.name(), write_state_file(state)); !written)
     os::log::error(os::cause_of_user(slice.granted().owner), "{}: {}", slice.name(), written.error().message);
 }

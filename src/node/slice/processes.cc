@@ -52,6 +52,18 @@ void kill_all(LiveSlice& slice) {
   for (const auto& [id, attached] : slice.attached) os::send_signal(attached.pidfd, SIGKILL);
 }
 
+void terminate(LiveSlice& slice) {
+  if (!slice.cgroup) scan_descendants(slice);
+  std::map<pid_t, os::Fd> opened;
+  for (const pid_t pid : pids_of(slice))
+    if (const auto stat = os::stat_of(pid)) opened.emplace(pid, os::open_process(stat->id));
+  // A process that has a pidfd and is still listed is the slice's, because its pid is not reused until it has
+  // ended.
+  const std::set<pid_t> listed = pids_of(slice);
+  for (const auto& [pid, pidfd] : opened)
+    if (pidfd && listed.contains(pid)) os::send_signal(pidfd, SIGTERM);
+}
+
 bool freeze(LiveSlice& slice, const os::ProcessId& process) {
   slice.frozen = true;
   if (slice.cgroup && slice.cgroup->freeze(true)) return true;

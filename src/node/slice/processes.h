@@ -23,6 +23,9 @@ void scan_descendants(LiveSlice&);
 // Kills the slice's programs with their descendants, but not its containers.
 void kill_programs(LiveSlice&);
 
+// Sends SIGTERM to the processes of the slice that are known now.
+void terminate(LiveSlice&);
+
 // Kills all processes of the slice. With a cgroup this includes processes that fork in the meantime. Without
 // one a process may fork between the scan and the kill, so the call must be repeated until has_processes() is
 // false.

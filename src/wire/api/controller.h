@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,8 @@ struct AppliedObject {
   std::vector<std::string> warnings;
   std::vector<ReplicaPlacement> placement;   // In a dry run.
   std::vector<TranslatedField> translation;  // With explain=true.
+  // With diff=true, as JSON: the stored object, absent if there is none, and the object that would be stored.
+  std::optional<std::string> before, after;
 };
 
 // POST /v1/render of the controller: the documents as Kubernetes manifests.

@@ -44,7 +44,15 @@ struct AgentFake final : Agent {
     if (auto done = called(fmt::format("enter {}", id)); !done) return tl::unexpected(done.error());
     return Entry{.environment = {{"CARVE_SOCKET", has_node.socket}}, .cgroup = true};
   }
-  Outcome<void> supervise(SliceId id, os::Peer) override { return called(fmt::format("supervise {}", id)); }
+  Outcome<void> supervise(SliceId id, os::Peer, const api::Supervision& supervision) override {
+    return called(fmt::format("supervise {}{}", id, supervision.keeps ? " and keep it" : ""));
+  }
+  Outcome<void> limit_time(SliceId id, const api::TimeLimit& limit, const std::string& by) override {
+    return called(fmt::format("limit time of {}: {} {} by {}", id, limit.seconds, limit.grace_seconds, by));
+  }
+  Outcome<api::TimeLimit> time_limit_of(SliceId) const override {
+    return api::TimeLimit{.seconds = 60, .left_seconds = 5};
+  }
   Outcome<void> add_container(SliceId id, pid_t init, const std::string& container) override {
     return called(fmt::format("add container {} {} {}", id, init, container));
   }
