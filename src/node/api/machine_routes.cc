@@ -110,8 +110,7 @@ Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change
 
 http::Response alter_node(const RequestContext& a) {
   if (!a.caller.may_operate())
-    return problem(
-        refuse(FailureKind::permission_denied, "only root and the agent's user may change the node"));
+    return problem(refuse(FailureKind::permission_denied, "only operators may change the node"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
   if (!d->policy && d->labels.empty() && d->removed_labels.empty() && !d->memory_unit && !d->refuse_grants)

@@ -88,11 +88,13 @@ http::Response refuse_bytes(unsigned status, std::string detail) {
   return problem(refusal);
 }
 
-std::optional<http::Caller> identify(const Agent& agent, int socket, std::span<const uint32_t> operators) {
+std::optional<http::Caller> identify(const Agent& agent, int socket, const Operators& operators) {
   auto peer = os::peer_of(socket);
   if (!peer) return std::nullopt;
   const auto slice = agent.slice_of(peer->process.pid);
-  const http::Caller caller = http::Caller::user(std::move(*peer), operators);
+  http::Caller caller = http::Caller::user(std::move(*peer), operators.uids);
+  if (!caller.may_operate() && operators.gid && os::is_peer_in_group(socket, *operators.gid))
+    caller = caller.operating("a member of the group " + operators.group);
   if (caller.has_ended()) return std::nullopt;
   return slice ? caller.inside(slice->name()) : caller;
 }

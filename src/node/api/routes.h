@@ -4,6 +4,7 @@
 
 #include "http/server.h"
 #include "node/agent/agent.h"
+#include "node/api/operators.h"
 #include "wire/api/doctor.h"
 
 namespace carve::node {
@@ -17,7 +18,8 @@ http::Response refuse_bytes(unsigned status, std::string detail);
 
 // Identifies the process at the other end of the agent's unix socket and the slice in which it runs now; no
 // value if the process has ended. The connection counts as inside that slice even if the process leaves it.
-std::optional<http::Caller> identify(const Agent&, int socket, std::span<const uint32_t> operators);
+// Members of the operators' group may operate.
+std::optional<http::Caller> identify(const Agent&, int socket, const Operators&);
 
 class Routes {
  public:

@@ -82,15 +82,14 @@ http::Response show(const RequestContext& a, const std::string& name) {
 
 http::Response show_slot(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied, "only root and the agent's user may see a slot"));
+    return problem(refuse(FailureKind::permission_denied, "only operators may see a slot"));
   const auto slot = parse_container_slot(name);
   return slot ? document(a.agent.files_of(*slot)) : problem(refuse(no_slot(name).value()));
 }
 
 http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(
-        refuse(FailureKind::permission_denied, "only root and the agent's user may withdraw a slot"));
+    return problem(refuse(FailureKind::permission_denied, "only operators may withdraw a slot"));
   const auto slot = parse_container_slot(name);
   if (!slot) return problem(refuse(no_slot(name).value()));
   a.agent.withdraw(*slot);
@@ -109,7 +108,7 @@ http::Response create(const RequestContext& a) {
   if (request->lifetime == Lifetime::until_deleted && !a.caller.may_operate() && geteuid() == 0)
     return problem(
         refuse(FailureKind::permission_denied,
-               "only root may create slices for containers, because a container runtime acts on them"));
+               "only operators may create slices for containers, because a container runtime acts on them"));
   const auto slice = a.agent.grant(*request, *a.caller.process(), a.viewer());
   if (slice) return whole(a, *slice, 201);
   Refusal refusal = refuse(slice.error()).value();
@@ -229,8 +228,8 @@ http::Response supervise(const RequestContext& a, const std::string& name) {
 
 http::Response thaw(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied,
-                          "the audit froze the slice; only root and the agent's user may thaw it"));
+    return problem(
+        refuse(FailureKind::permission_denied, "the audit froze the slice; only operators may thaw it"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const auto thawed = a.agent.thaw(slice->record.id);
@@ -239,7 +238,8 @@ http::Response thaw(const RequestContext& a, const std::string& name) {
 
 http::Response container(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied, "only root may assign a container to a slice"));
+    return problem(
+        refuse(FailureKind::permission_denied, "only operators may assign a container to a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -255,7 +255,8 @@ http::Response container(const RequestContext& a, const std::string& name) {
 
 http::Response set_pods(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied, "only root may set the pods of a claim's slice"));
+    return problem(
+        refuse(FailureKind::permission_denied, "only operators may set the pods of a claim's slice"));
   const auto d = read<api::ClaimPods>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
