@@ -345,6 +345,8 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   auto kept_settings =
       KeptSettings::open(options.state + "/settings.json", unit ? unit : options.memory_unit);
   if (!kept_settings) return tl::unexpected(kept_settings.error());
+  auto limits = KeptLimits::open(options.state + "/limits.json");
+  if (!limits) return tl::unexpected(limits.error());
   Settings settings = settings_of(options, machine.paths, machine.inventory.topology);
   if (const auto policy = labels->policy()) {
     if (options.policy && options.policy != policy)
@@ -369,6 +371,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
                 .events = EventLog(static_cast<uint64_t>(os::utc_ns())),
                 .labels = std::move(*labels),
                 .kept_settings = std::move(*kept_settings),
+                .limits = std::move(*limits),
                 .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
                 .slices = {},
                 .inspector = std::make_unique<Inspector>(loop, Inspector::Hooks{}),

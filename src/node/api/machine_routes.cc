@@ -13,8 +13,10 @@
 #include "node/settings/node_labels.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "os/user.h"
 #include "wire/api/device.h"
 #include "wire/api/event.h"
+#include "wire/api/limit.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
 #include "wire/shm/layout.h"
@@ -118,6 +120,30 @@ http::Response alter_node(const RequestContext& a) {
         refuse(FailureKind::invalid_argument, "no change is given; set a policy, a memory unit or a label"));
   if (const auto done = change_node(a, *d); !done) return problem(refuse(done.error()));
   return node(a);
+}
+
+http::Response limits(const RequestContext& a) {
+  if (a.caller.may_operate()) return document(a.agent.limits());
+  return document(a.agent.limits_of(*a.caller.uid(), os::user_name(*a.caller.uid())));
+}
+
+Reply<void> may_limit(const RequestContext& a) {
+  if (a.caller.may_operate()) return {};
+  return refuse(FailureKind::permission_denied, "only operators may change limits");
+}
+
+http::Response change_limit(const RequestContext& a) {
+  if (const auto may = may_limit(a); !may) return problem(may.error());
+  const auto d = read<api::LimitChange>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto changed = a.agent.set_limit(*d, a.caller.text());
+  return changed ? document(*changed) : problem(refuse(changed.error()));
+}
+
+http::Response remove_limit(const RequestContext& a, const std::string& key) {
+  if (const auto may = may_limit(a); !may) return problem(may.error());
+  const auto removed = a.agent.remove_limit(key, a.caller.text());
+  return removed ? document(*removed) : problem(refuse(removed.error()));
 }
 
 constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.
@@ -237,6 +263,9 @@ constexpr Route machine_table[] = {
     {"GET", "/v1/events", events},
     {"GET", "/v1/node", node},
     {"PATCH", "/v1/node", alter_node},
+    {"GET", "/v1/limits", limits},
+    {"PATCH", "/v1/limits", change_limit},
+    {"DELETE", "/v1/limits/{}", nullptr, remove_limit},
     {"GET", "/v1/trace", trace},
     {"GET", "/v1/usage", usage},
     {"GET", "/v1/processes/{}", nullptr, process_slice},

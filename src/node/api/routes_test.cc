@@ -131,6 +131,25 @@ TEST_F(RoutesTest, all_answer_the_operator) {
   }
 }
 
+TEST_F(RoutesTest, let_only_operators_change_limits_and_see_those_of_others) {
+  agent.has_limits.items = {{{.user = "ada", .uid = 1000, .slices = 4}, {}},
+                            {{.user = "bob", .uid = 2000}, {}}};
+  const std::string change = R"({"limit":{"user":"*","slices":2}})";
+  for (const http::Response& refused :
+       {ask(ada, "PATCH", "/v1/limits", change), ask(ada, "DELETE", "/v1/limits/user:1000")}) {
+    EXPECT_EQ(refused.status, 403u);
+    EXPECT_THAT(body(refused), HasSubstr("only operators may change limits"));
+  }
+  EXPECT_THAT(agent.calls, IsEmpty());
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/limits")), AllOf(HasSubstr("ada"), Not(HasSubstr("bob"))));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/limits")), AllOf(HasSubstr("ada"), HasSubstr("bob")));
+  const http::Caller member = ada.operating("a member of the group gpu");
+  EXPECT_EQ(ask(member, "PATCH", "/v1/limits", change).status, 200u);
+  EXPECT_EQ(ask(member, "DELETE", "/v1/limits/user:%2A").status, 200u);
+  EXPECT_THAT(agent.calls, ElementsAre("set limit of * by uid 1000", "remove limit user:* by uid 1000"));
+  EXPECT_EQ(ask(the_operator, "PATCH", "/v1/limits", R"({"limit":{"slices":-1}})").status, 400u);
+}
+
 TEST_F(RoutesTest, show_a_user_only_its_own_slices) {
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), HasSubstr("\"name\":\"a\""));
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), Not(HasSubstr("\"name\":\"b\"")));
