@@ -18,7 +18,7 @@
 #include "wire/api/doctor.h"
 #include "wire/api/event.h"
 #include "wire/api/exposition.h"
-#include "wire/api/limit.h"
+#include "wire/api/identity.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
 #include "wire/api/problem.h"
@@ -44,6 +44,7 @@ class AgentClient {
   Answer<api::Node> node() const;
   // Changes the node and returns it. Only root and the agent's user may change it.
   Answer<api::Node> change_node(const api::NodeChange& change) const;
+  Answer<api::Identity> whoami() const;
   // Returns the limits that apply to the caller; for operators, all limits.
   Answer<api::LimitList> limits() const;
   // Set or remove a limit. Only operators may call these. A key is that of key_of() in node/limits/kept_limits.h.

@@ -16,7 +16,7 @@
 #include "os/user.h"
 #include "wire/api/device.h"
 #include "wire/api/event.h"
-#include "wire/api/limit.h"
+#include "wire/api/identity.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
 #include "wire/shm/layout.h"
@@ -120,6 +120,23 @@ http::Response alter_node(const RequestContext& a) {
         refuse(FailureKind::invalid_argument, "no change is given; set a policy, a memory unit or a label"));
   if (const auto done = change_node(a, *d); !done) return problem(refuse(done.error()));
   return node(a);
+}
+
+std::string operator_reason(const http::Caller& caller) {
+  if (!caller.may_operate()) return "";
+  if (caller.uid() == 0) return "root";
+  if (caller.uid() == geteuid()) return "the agent's user";
+  return caller.operating_reason().empty() ? "the controller's user" : caller.operating_reason();
+}
+
+http::Response whoami(const RequestContext& a) {
+  const uint32_t uid = *a.caller.uid();
+  const std::string user = os::user_name(uid);
+  return document(api::Identity{.user = user,
+                                .uid = uid,
+                                .is_operator = a.caller.may_operate(),
+                                .reason = operator_reason(a.caller),
+                                .limits = a.agent.limits_of(uid, user).items});
 }
 
 http::Response limits(const RequestContext& a) {
@@ -263,6 +280,7 @@ constexpr Route machine_table[] = {
     {"GET", "/v1/events", events},
     {"GET", "/v1/node", node},
     {"PATCH", "/v1/node", alter_node},
+    {"GET", "/v1/whoami", whoami},
     {"GET", "/v1/limits", limits},
     {"PATCH", "/v1/limits", change_limit},
     {"DELETE", "/v1/limits/{}", nullptr, remove_limit},

@@ -131,6 +131,16 @@ TEST_F(RoutesTest, all_answer_the_operator) {
   }
 }
 
+TEST_F(RoutesTest, show_callers_why_they_are_operators) {
+  agent.has_limits.items = {{{.user = "ada", .uid = 1000, .slices = 4}, {}}};
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/whoami")),
+              AllOf(HasSubstr(R"("uid":1000,"is_operator":false,"reason":"")"), HasSubstr(R"("slices":4)")));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/whoami")),
+              HasSubstr(R"("is_operator":true,"reason":"root")"));
+  EXPECT_THAT(body(ask(ada.operating("a member of the group gpu"), "GET", "/v1/whoami")),
+              HasSubstr(R"("is_operator":true,"reason":"a member of the group gpu")"));
+}
+
 TEST_F(RoutesTest, let_only_operators_change_limits_and_see_those_of_others) {
   agent.has_limits.items = {{{.user = "ada", .uid = 1000, .slices = 4}, {}},
                             {{.user = "bob", .uid = 2000}, {}}};

@@ -5,6 +5,7 @@
 #include "wire/api/device.h"
 #include "wire/api/doctor.h"
 #include "wire/api/event.h"
+#include "wire/api/identity.h"
 #include "wire/api/limit.h"
 #include "wire/api/metric_history.h"
 #include "wire/api/node.h"
@@ -17,6 +18,9 @@ CARVE_DEFINE_DOCUMENT(api::MetricHistory)
 CARVE_DEFINE_DOCUMENT(api::Limit)
 CARVE_DEFINE_DOCUMENT(api::LimitChange)
 CARVE_DEFINE_DOCUMENT(api::LimitList)
+CARVE_DEFINE_DOCUMENT(api::Identity)
+CARVE_DEFINE_DOCUMENT(api::WhoAmI)
+CARVE_DEFINE_DOCUMENT(api::Access)
 CARVE_DEFINE_DOCUMENT(api::BillLine)
 CARVE_DEFINE_DOCUMENT(api::Bill)
 CARVE_DEFINE_DOCUMENT(api::ControllerVersion)
