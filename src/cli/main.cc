@@ -31,8 +31,8 @@ std::vector<Group> groups() {
         add_eas, add_render}},
       {"Jobs and invoices", {add_submit, add_cancel, add_bill, add_usage}},
       {"Operation",
-       {add_up, add_down, add_console, add_whoami, add_auth, add_token, add_doctor, add_events, add_backup,
-        add_restore, add_completion, add_help, add_version, add_hook}},
+       {add_up, add_down, add_console, add_whoami, add_auth, add_audit, add_token, add_doctor, add_events,
+        add_backup, add_restore, add_completion, add_help, add_version, add_hook}},
   };
 }
 

@@ -78,6 +78,7 @@ void add_wait(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_node(CLI::App& app, Context& context);
 void add_whoami(CLI::App& app, Context& context);
+void add_audit(CLI::App& app, Context& context);
 void add_auth(CLI::App& app, Context& context);
 void add_limit(CLI::App& app, Context& context);
 void add_label(CLI::App& app, Context& context);

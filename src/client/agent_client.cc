@@ -28,6 +28,7 @@ Answer<api::Node> AgentClient::change_node(const api::NodeChange& change) const 
   return client_.patch<api::Node>("/v1/node", change);
 }
 Answer<api::Identity> AgentClient::whoami() const { return client_.get<api::Identity>("/v1/whoami"); }
+Answer<api::AuditList> AgentClient::audit() const { return client_.get<api::AuditList>("/v1/audit"); }
 Answer<api::LimitList> AgentClient::limits() const { return client_.get<api::LimitList>("/v1/limits"); }
 Answer<api::Limit> AgentClient::change_limit(const api::LimitChange& change) const {
   return client_.patch<api::Limit>("/v1/limits", change);

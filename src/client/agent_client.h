@@ -14,6 +14,7 @@
 #include "core/container_slot.h"
 #include "ledger/usage_record.h"
 #include "wire/api/agent_report.h"
+#include "wire/api/audit.h"
 #include "wire/api/device.h"
 #include "wire/api/doctor.h"
 #include "wire/api/event.h"
@@ -45,6 +46,8 @@ class AgentClient {
   // Changes the node and returns it. Only root and the agent's user may change it.
   Answer<api::Node> change_node(const api::NodeChange& change) const;
   Answer<api::Identity> whoami() const;
+  // Returns the newest requests that acted; for operators, those of all callers.
+  Answer<api::AuditList> audit() const;
   // Returns the limits that apply to the caller; for operators, all limits.
   Answer<api::LimitList> limits() const;
   // Set or remove a limit. Only operators may call these. A key is that of key_of() in node/limits/kept_limits.h.

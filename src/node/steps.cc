@@ -142,7 +142,8 @@ class Sockets {
   Sockets(os::Loop& loop, const Options& options, Agent& agent, os::Fd attach, os::Fd api)
       : operators_{.uids = {0, geteuid()}, .group = options.operators_group},
         attach_(loop, agent, std::move(attach)),
-        routes_(agent, [this, &agent] { return diagnose(agent, operators_); }),
+        routes_(
+            agent, [this, &agent] { return diagnose(agent, operators_); }, options.state + "/audit.jsonl"),
         api_(loop, std::move(api),
              {.handle = [this](const auto& request,
                                const auto& caller) { return routes_.answer(request, caller); },

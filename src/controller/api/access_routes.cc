@@ -55,4 +55,14 @@ http::Response get_access(const Call& call) {
   return document(access_to(call, *kind, {*kind, space.empty() ? "default" : space, value("name")}));
 }
 
+http::Response get_audit(const Call& call) {
+  constexpr size_t max_audit_entries = 1000;
+  auto entries = call.context.views.audit_entries(max_audit_entries);
+  if (!entries) return refuse(entries.error());
+  if (!call.caller.may_operate())
+    std::erase_if(entries->items,
+                  [caller = call.caller.text()](const auto& entry) { return entry.caller != caller; });
+  return document(*entries);
+}
+
 }  // namespace carve::controller

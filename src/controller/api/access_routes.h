@@ -1,5 +1,5 @@
-// The route that answers whether the caller may use a verb on a kind of objects, or on one object. It applies the rules
-// of planning.h, which also decide the request itself.
+// The routes that answer what the caller may do, and which requests acted. The first applies the rules of planning.h,
+// which also decide the request itself.
 #pragma once
 
 #include "controller/api/api_call.h"
@@ -7,5 +7,7 @@
 namespace carve::controller {
 
 http::Response get_access(const Call&);
+// Returns the newest entries of the audit log; for callers that are not operators, their own.
+http::Response get_audit(const Call&);
 
 }  // namespace carve::controller

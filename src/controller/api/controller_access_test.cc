@@ -144,6 +144,20 @@ TEST(ControllerAccess, the_access_route_knows_the_owner_of_an_object) {
     EXPECT_EQ(api.ask(user(0), "GET", std::string("/v1/access?") + wrong).status, 400u) << wrong;
 }
 
+TEST(ControllerAccess, callers_see_their_own_audit_entries_and_operators_all) {
+  Api api;
+  api.views.audit.items = {
+      {.time_ns = 1, .caller = "uid 1000", .verb = "POST", .object = "/v1/documents"},
+      {.time_ns = 2, .caller = "uid 1001", .verb = "DELETE", .object = "/v1/services/a"}};
+  const auto count = [&](const http::Caller& caller) {
+    return api::read<api::AuditList>(body(api.ask(caller, "GET", "/v1/audit")), api::Reading::strict)
+        ->items.size();
+  };
+  EXPECT_EQ(count(user(0)), 2u);
+  EXPECT_EQ(count(user(1001)), 1u);
+  EXPECT_EQ(count(http::Caller::token("research", http::Role::user)), 0u);
+}
+
 TEST(ControllerAccess, every_change_is_audited_with_its_caller_even_if_rejected) {
   Api api;
   api.ask(user(1000), "POST", "/v1/documents", service);

@@ -33,6 +33,7 @@ const std::map<std::string_view, std::string>& schemas() {
         {"Access", api::schema<api::Access>()},
         {"Allocations", api::schema<api::Allocations>()},
         {"AppliedList", api::schema<api::AppliedList>()},
+        {"AuditList", api::schema<api::AuditList>()},
         {"Bill", api::schema<api::Bill>()},
         {"ControllerVersion", api::schema<api::ControllerVersion>()},
         {"DeviceList", api::schema<api::DeviceList>()},

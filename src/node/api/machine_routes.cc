@@ -122,6 +122,15 @@ http::Response alter_node(const RequestContext& a) {
   return node(a);
 }
 
+// Returns the entries of the caller; for operators, all entries.
+http::Response audit(const RequestContext& a) {
+  api::AuditList out;
+  const std::string caller = a.caller.text();
+  for (const api::AuditEntry& entry : a.audit.entries())
+    if (a.caller.may_operate() || entry.caller == caller) out.items.push_back(entry);
+  return document(out);
+}
+
 std::string operator_reason(const http::Caller& caller) {
   if (!caller.may_operate()) return "";
   if (caller.uid() == 0) return "root";
@@ -279,11 +288,12 @@ constexpr Route machine_table[] = {
     {"GET", "/v1/doctor", [](const RequestContext& a) { return document(a.diagnose()); }},
     {"GET", "/v1/events", events},
     {"GET", "/v1/node", node},
-    {"PATCH", "/v1/node", alter_node},
+    {"PATCH", "/v1/node", alter_node, nullptr, "set", "node"},
     {"GET", "/v1/whoami", whoami},
     {"GET", "/v1/limits", limits},
-    {"PATCH", "/v1/limits", change_limit},
-    {"DELETE", "/v1/limits/{}", nullptr, remove_limit},
+    {"PATCH", "/v1/limits", change_limit, nullptr, "set", "limit"},
+    {"DELETE", "/v1/limits/{}", nullptr, remove_limit, "remove", "limit"},
+    {"GET", "/v1/audit", audit},
     {"GET", "/v1/trace", trace},
     {"GET", "/v1/usage", usage},
     {"GET", "/v1/processes/{}", nullptr, process_slice},

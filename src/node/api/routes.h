@@ -4,6 +4,7 @@
 
 #include "http/server.h"
 #include "node/agent/agent.h"
+#include "node/api/audit_log.h"
 #include "node/api/operators.h"
 #include "wire/api/doctor.h"
 
@@ -24,7 +25,8 @@ std::optional<http::Caller> identify(const Agent&, int socket, const Operators&)
 class Routes {
  public:
   using Diagnose = std::function<api::Diagnosis()>;
-  Routes(Agent& agent, Diagnose diagnose);
+  // Requests that act are stored in the audit log at `audit_path`; if it is empty, only in memory.
+  Routes(Agent& agent, Diagnose diagnose, std::string audit_path = "");
   // Anonymous callers get 401 from every path.
   http::Response answer(const http::Request&, const http::Caller&);
 
@@ -32,6 +34,7 @@ class Routes {
   Agent& agent_;
   Diagnose diagnose_;
   int64_t started_ns_;
+  AuditLog audit_;
 };
 
 }  // namespace carve::node

@@ -131,6 +131,28 @@ TEST_F(RoutesTest, all_answer_the_operator) {
   }
 }
 
+TEST_F(RoutesTest, audit_requests_that_act_with_their_caller_and_result) {
+  ask(ada, "POST", "/v1/slices", R"({"name":"n","memory_bytes":1073741824})");
+  ask(ada, "DELETE", "/v1/slices/b");
+  ask(ada, "GET", "/v1/slices");
+  ask(ada, "PATCH", "/v1/slices/a?dryRun=true", R"({"memory_bytes":1073741824})");
+  ask(bob, "DELETE", "/v1/slices/b");
+  ask(bob, "PATCH", "/v1/node", R"({"labels":{"zone":"a"}})");
+  const auto lines = [&](const http::Caller& caller) {
+    const auto list = api::read<api::AuditList>(body(ask(caller, "GET", "/v1/audit")), api::Reading::strict);
+    std::vector<std::string> out;
+    for (const api::AuditEntry& e : list->items)
+      out.push_back(
+          fmt::format("{} {} {} {} {}", e.caller, e.verb, e.object, e.status, e.message.substr(0, 14)));
+    return out;
+  };
+  EXPECT_THAT(lines(the_operator),
+              ElementsAre("uid 1000 create slice n 201 ", "uid 1000 stop slice b 404 there is no sl",
+                          "uid 2000 stop slice b 200 ", "uid 2000 set node 403 only operators"));
+  EXPECT_EQ(lines(ada).size(), 2u);
+  EXPECT_EQ(lines(bob).size(), 2u);
+}
+
 TEST_F(RoutesTest, show_callers_why_they_are_operators) {
   agent.has_limits.items = {{{.user = "ada", .uid = 1000, .slices = 4}, {}}};
   EXPECT_THAT(body(ask(ada, "GET", "/v1/whoami")),

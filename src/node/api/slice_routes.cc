@@ -67,12 +67,13 @@ http::Response show(const RequestContext& a, const std::string& name) {
     http::Request request;
     http::Caller caller;
   };
-  const auto begin = [&agent = a.agent, &diagnose = a.diagnose, request = a.request, caller = a.caller,
-                      started_ns = a.started_ns, name](http::LaterAnswer& answer) -> std::shared_ptr<void> {
+  const auto begin = [&agent = a.agent, &diagnose = a.diagnose, &audit = a.audit, request = a.request,
+                      caller = a.caller, started_ns = a.started_ns,
+                      name](http::LaterAnswer& answer) -> std::shared_ptr<void> {
     const auto waiting = std::make_shared<Waiting>(Waiting{answer, request, caller});
-    const auto reply = [&agent, &diagnose, started_ns, name, waits = std::weak_ptr(waiting)] {
+    const auto reply = [&agent, &diagnose, &audit, started_ns, name, waits = std::weak_ptr(waiting)] {
       if (const auto w = waits.lock())
-        w->answer.answer(show_known({agent, w->request, w->caller, started_ns, diagnose}, name));
+        w->answer.answer(show_known({agent, w->request, w->caller, started_ns, diagnose, audit}, name));
     };
     if (!agent.inspect_processes(name, reply)) reply();
     return waiting;
@@ -267,13 +268,13 @@ http::Response set_pods(const RequestContext& a, const std::string& name) {
 
 constexpr Route slice_table[] = {
     {"GET", "/v1/slices", slices},
-    {"POST", "/v1/slices", create},
+    {"POST", "/v1/slices", create, nullptr, "create", "slice"},
     {"POST", "/v1/explain", explain},
     {"GET", "/v1/slices/{}", nullptr, show},
-    {"PATCH", "/v1/slices/{}", nullptr, alter},
-    {"DELETE", "/v1/slices/{}", nullptr, stop},
-    {"POST", "/v1/slices/{}/enter", nullptr, enter, true},
-    {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
+    {"PATCH", "/v1/slices/{}", nullptr, alter, "set", "slice"},
+    {"DELETE", "/v1/slices/{}", nullptr, stop, "stop", "slice"},
+    {"POST", "/v1/slices/{}/enter", nullptr, enter, nullptr, nullptr, true},
+    {"POST", "/v1/slices/{}/thaw", nullptr, thaw, "thaw", "slice"},
     {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
     {"POST", "/v1/slices/{}/container", nullptr, container},
     {"POST", "/v1/slices/{}/pods", nullptr, set_pods},

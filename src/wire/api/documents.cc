@@ -1,5 +1,6 @@
 // The functions that read and write the documents of this folder's headers.
 #include "wire/api/allocations.h"
+#include "wire/api/audit.h"
 #include "wire/api/bill.h"
 #include "wire/api/controller.h"
 #include "wire/api/device.h"
@@ -15,6 +16,8 @@
 
 CARVE_DEFINE_DOCUMENT(api::Allocations)
 CARVE_DEFINE_DOCUMENT(api::MetricHistory)
+CARVE_DEFINE_DOCUMENT(api::AuditEntry)
+CARVE_DEFINE_DOCUMENT(api::AuditList)
 CARVE_DEFINE_DOCUMENT(api::Limit)
 CARVE_DEFINE_DOCUMENT(api::LimitChange)
 CARVE_DEFINE_DOCUMENT(api::LimitList)
