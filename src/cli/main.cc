@@ -24,14 +24,15 @@ std::vector<Group> groups() {
       {"Programs in slices",
        {add_run, add_exec, add_ps, add_top, add_show, add_set, add_stop, add_wait, add_thaw, add_slice,
         add_explain, add_history, add_trace}},
-      {"Devices and nodes", {add_devices, add_node, add_consolidate, add_label, add_cordon, add_drain}},
+      {"Devices and nodes",
+       {add_devices, add_node, add_consolidate, add_limit, add_label, add_cordon, add_drain}},
       {"Services and other objects",
        {add_apply, add_diff, add_get, add_describe, add_edit, add_logs, add_scale, add_autoscale, add_rollout,
         add_delete, add_eas, add_render}},
       {"Jobs and invoices", {add_submit, add_cancel, add_bill, add_usage}},
       {"Operation",
-       {add_up, add_down, add_console, add_token, add_doctor, add_events, add_backup, add_restore,
-        add_completion, add_help, add_version, add_hook}},
+       {add_up, add_down, add_console, add_whoami, add_auth, add_audit, add_token, add_doctor, add_events,
+        add_backup, add_restore, add_completion, add_help, add_version, add_hook}},
   };
 }
 

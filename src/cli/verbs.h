@@ -79,6 +79,10 @@ void add_exec(CLI::App& app, Context& context);
 void add_wait(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_node(CLI::App& app, Context& context);
+void add_whoami(CLI::App& app, Context& context);
+void add_audit(CLI::App& app, Context& context);
+void add_auth(CLI::App& app, Context& context);
+void add_limit(CLI::App& app, Context& context);
 void add_label(CLI::App& app, Context& context);
 void add_cordon(CLI::App& app, Context& context);  // Also adds uncordon.
 void add_drain(CLI::App& app, Context& context);
@@ -124,6 +128,9 @@ void answered(Context& context, const client::Answer<T>& answer, Act act) {
     context.status = context.problem_status;
   }
 }
+
+// Returns the table of limits: what is held, and the limit.
+std::string limits_table(const api::LimitList& list);
 
 // Prints a document as JSON, indented by two spaces.
 template <api::Document T>

@@ -27,6 +27,15 @@ Answer<api::Node> AgentClient::node() const { return client_.get<api::Node>("/v1
 Answer<api::Node> AgentClient::change_node(const api::NodeChange& change) const {
   return client_.patch<api::Node>("/v1/node", change);
 }
+Answer<api::Identity> AgentClient::whoami() const { return client_.get<api::Identity>("/v1/whoami"); }
+Answer<api::AuditList> AgentClient::audit() const { return client_.get<api::AuditList>("/v1/audit"); }
+Answer<api::LimitList> AgentClient::limits() const { return client_.get<api::LimitList>("/v1/limits"); }
+Answer<api::Limit> AgentClient::change_limit(const api::LimitChange& change) const {
+  return client_.patch<api::Limit>("/v1/limits", change);
+}
+Answer<api::Limit> AgentClient::remove_limit(std::string_view key) const {
+  return client_.remove<api::Limit>("/v1/limits/" + api::percent_encoded(key));
+}
 Answer<api::DeviceList> AgentClient::devices() const { return client_.get<api::DeviceList>("/v1/devices"); }
 Answer<api::Diagnosis> AgentClient::doctor() const { return client_.get<api::Diagnosis>("/v1/doctor"); }
 Answer<api::ConsolidationPlan> AgentClient::consolidation(unsigned devices) const {

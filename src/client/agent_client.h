@@ -14,10 +14,12 @@
 #include "core/container_slot.h"
 #include "ledger/usage_record.h"
 #include "wire/api/agent_report.h"
+#include "wire/api/audit.h"
 #include "wire/api/device.h"
 #include "wire/api/doctor.h"
 #include "wire/api/event.h"
 #include "wire/api/exposition.h"
+#include "wire/api/identity.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
 #include "wire/api/problem.h"
@@ -44,6 +46,14 @@ class AgentClient {
   Answer<api::Node> node() const;
   // Changes the node and returns it. Only root and the agent's user may change it.
   Answer<api::Node> change_node(const api::NodeChange& change) const;
+  Answer<api::Identity> whoami() const;
+  // Returns the newest requests that acted; for operators, those of all callers.
+  Answer<api::AuditList> audit() const;
+  // Returns the limits that apply to the caller; for operators, all limits.
+  Answer<api::LimitList> limits() const;
+  // Set or remove a limit. Only operators may call these. A key is that of key_of() in node/limits/kept_limits.h.
+  Answer<api::Limit> change_limit(const api::LimitChange& change) const;
+  Answer<api::Limit> remove_limit(std::string_view key) const;
   Answer<api::DeviceList> devices() const;
   Answer<api::Diagnosis> doctor() const;
   // Returns the moves that would empty this many more devices, 1 to 16. No slice is moved.

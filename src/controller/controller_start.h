@@ -109,6 +109,7 @@ class Api : Views, NodeActions {
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
   std::string user_name(uint32_t uid) const override;
+  Outcome<api::AuditList> audit_entries(size_t most) const override;
   std::optional<JobPosition> job_position(const std::string& uid) const override;
   size_t waiting_jobs() const override;
   std::optional<JobHours> job_hours(const std::string& uid) const override { return billing_.hours(uid); }

@@ -151,6 +151,23 @@ std::vector<std::string> Api::limit_warnings(const objects::ServiceSpec& spec) c
 
 std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }
 std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
+
+Outcome<api::AuditList> Api::audit_entries(size_t most) const {
+  const auto records = store_.newest_audit(most);
+  if (!records) return tl::unexpected(records.error());
+  api::AuditList out;
+  for (const AuditRecord& record : *records) {
+    const size_t blank = record.change.find(' ');
+    out.items.push_back({.time_ns = static_cast<uint64_t>(record.at_ns),
+                         .caller = record.caller,
+                         .verb = record.change.substr(0, blank),
+                         .object = blank == std::string::npos ? "" : record.change.substr(blank + 1),
+                         .status = record.status,
+                         .message = ""});
+  }
+  return out;
+}
+
 std::optional<JobPosition> Api::job_position(const std::string& uid) const {
   return job_positions_.find(uid);
 }

@@ -11,7 +11,7 @@ namespace carve::http {
 
 Caller Caller::user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators) {
   Caller out;
-  out.who_ = User{uid, process, std::ranges::find(operators, uid) != operators.end(), nullptr};
+  out.who_ = User{uid, process, std::ranges::find(operators, uid) != operators.end(), nullptr, {}};
   return out;
 }
 
@@ -43,6 +43,20 @@ std::string Caller::origin() const {
   if (anonymous == nullptr) return "";
   std::string host = anonymous->address.substr(0, anonymous->address.rfind(':'));
   return anonymous->uid ? fmt::format("uid {} at {}", *anonymous->uid, host) : host;
+}
+
+Caller Caller::operating(std::string reason) const {
+  Caller out = *this;
+  if (auto* user = std::get_if<User>(&out.who_)) {
+    user->operates = true;
+    user->operating_reason = std::move(reason);
+  }
+  return out;
+}
+
+std::string Caller::operating_reason() const {
+  const auto* user = std::get_if<User>(&who_);
+  return user != nullptr ? user->operating_reason : "";
 }
 
 Caller Caller::inside(std::string slice) const {

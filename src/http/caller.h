@@ -36,6 +36,8 @@ class Caller {
   // Returns an anonymous caller over TCP at this address ("127.0.0.1:53210"). `uid` is that of its socket if
   // it is on this machine; it gives no rights.
   static Caller remote(std::string address, std::optional<uint32_t> uid = {});
+  // Returns a caller for the same process that may operate for this reason, such as "a member of group NAME".
+  Caller operating(std::string reason) const;
   // Returns a caller for the same process that is known to run inside the slice.
   Caller inside(std::string slice) const;
 
@@ -68,6 +70,9 @@ class Caller {
   // Returns whether the caller may see and change the objects of others, and the node itself.
   bool may_operate() const;
 
+  // Returns why the caller may operate if operating() gave it the right; otherwise empty.
+  std::string operating_reason() const;
+
   // Returns the caller's name for events and logs: "root", "uid 1000", "account research", "anonymous".
   std::string text() const;
   // Returns the caller as the cause of log lines. Lines count against the budget of their cause; operators
@@ -84,6 +89,7 @@ class Caller {
     os::ProcessId process;
     bool operates;
     std::shared_ptr<const os::Fd> pidfd;
+    std::string operating_reason = {};
   };
   struct InSlice {
     User user;

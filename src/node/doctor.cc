@@ -145,6 +145,21 @@ api::Check check_bookkeeper(const NodeView& node) {
                    : "Kubernetes manages slices: only root may create them, for pods and claims");
 }
 
+// Reports who may operate. A missing group is not a fault.
+api::Check check_operators(const Operators& operators) {
+  if (operators.group.empty())
+    return check("operators", true, "root and the agent's user (carved --operators-group none)");
+  if (!operators.gid)
+    return check(
+        "operators", true,
+        fmt::format("root and the agent's user; there is no group {0}, whose members could operate this "
+                    "node too (groupadd {0}; usermod -aG {0},carve USER)",
+                    operators.group));
+  return check("operators", true,
+               fmt::format("root, the agent's user and the members of the group {} (gid {})", operators.group,
+                           *operators.gid));
+}
+
 // Reports how compute is metered.
 api::Check check_metering(const NodeView& node) {
   std::string detail =
@@ -160,7 +175,7 @@ api::Check check_metering(const NodeView& node) {
 
 }  // namespace
 
-api::Diagnosis diagnose(const Agent& agent) {
+api::Diagnosis diagnose(const Agent& agent, const Operators& operators) {
   const NodeView node = agent.node();
   const std::vector<DeviceView> devices = agent.devices();
   api::Diagnosis out;
@@ -174,6 +189,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   out.checks.push_back(check_guard(node.guard));
   out.checks.push_back(check_metering(node));
   out.checks.push_back(check_bookkeeper(node));
+  out.checks.push_back(check_operators(operators));
   return out;
 }
 

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "node/agent/agent.h"
+#include "node/api/operators.h"
 #include "wire/api/doctor.h"
 
 namespace carve::node {
 
-api::Diagnosis diagnose(const Agent&);
+api::Diagnosis diagnose(const Agent&, const Operators&);
 
 }  // namespace carve::node

@@ -13,7 +13,7 @@ namespace {
 std::pair<api::Check, EnforcementLevel> guard_row(const GuardStatus& guard) {
   AgentFake agent;
   agent.has_node.guard = guard;
-  const api::Diagnosis out = diagnose(agent);
+  const api::Diagnosis out = diagnose(agent, {});
   const auto row = std::ranges::find(out.checks, "kernel guard", &api::Check::name);
   EXPECT_NE(row, out.checks.end());
   return {*row, out.memory};
@@ -50,6 +50,23 @@ TEST(doctor, a_guard_that_the_options_or_devices_rule_out_is_no_problem) {
   EXPECT_EQ(row.status, CheckStatus::ok);
   EXPECT_TRUE(row.detail.ends_with(": simulated devices have no kernel driver"));
   EXPECT_EQ(level, EnforcementLevel::library);
+}
+
+std::string operators_row(const Operators& operators) {
+  const AgentFake agent;
+  const api::Diagnosis out = diagnose(agent, operators);
+  const auto row = std::ranges::find(out.checks, "operators", &api::Check::name);
+  EXPECT_NE(row, out.checks.end());
+  EXPECT_EQ(row->status, CheckStatus::ok);
+  return row->detail;
+}
+
+TEST(doctor, shows_whether_the_operators_group_exists) {
+  EXPECT_EQ(operators_row({.uids = {0}, .group = "gpu", .gid = 70}),
+            "root, the agent's user and the members of the group gpu (gid 70)");
+  EXPECT_NE(operators_row({.uids = {0}, .group = "gpu"}).find("there is no group gpu"), std::string::npos);
+  EXPECT_EQ(operators_row({.uids = {0}, .group = ""}),
+            "root and the agent's user (carved --operators-group none)");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t max_inspection_age_ns = os::second;  // A process may execute another program.
 
 PlacementInput placement_input(const NodeState& node) {
-  return {node.settings, node.devices, node.ledger(), node.compute.policies};
+  return {node.settings, node.devices, node.ledger(), node.compute.policies, node.limits.all()};
 }
 
 Outcome<LiveSlice*> living(const NodeState& node, SliceId id) {
@@ -166,6 +166,39 @@ Outcome<void> NodeAgent::set_label(const std::string& key, const std::optional<s
   node_.event("", value ? fmt::format("label {}={} set by {}{}", key, *value, by, effect)
                         : fmt::format("label {} removed by {}", key, by));
   return meaning == LabelMeaning::policy && value ? set_policy(*node_.labels.policy(), by) : Outcome<void>{};
+}
+
+Outcome<api::Limit> NodeAgent::set_limit(const api::LimitChange& change, const std::string& by) {
+  auto done = node_.limits.change(change);
+  if (done)
+    node_.event("", fmt::format("limit of {} set by {}: {}", holder_text(*done), by, amounts_text(*done)));
+  return done;
+}
+
+Outcome<api::Limit> NodeAgent::remove_limit(const std::string& key, const std::string& by) {
+  auto done = node_.limits.remove(key);
+  if (done) node_.event("", fmt::format("limit of {} removed by {}", holder_text(*done), by));
+  return done;
+}
+
+api::LimitList NodeAgent::limits() const {
+  api::LimitList out;
+  for (const api::Limit& limit : node_.limits.all()) {
+    api::LimitView& view = out.items.emplace_back(api::LimitView{limit, {}});
+    if (limit.uid) view.held = held_by_user(node_.ledger(), *limit.uid).amounts();
+    if (!limit.account.empty()) view.held = held_by_account(node_.ledger(), limit.account).amounts();
+  }
+  return out;
+}
+
+api::LimitList NodeAgent::limits_of(uint32_t uid, const std::string& account) const {
+  const auto all = node_.limits.all();
+  api::LimitList out;
+  if (const api::Limit* limit = limit_of_user(all, uid))
+    out.items.push_back({*limit, held_by_user(node_.ledger(), uid).amounts()});
+  if (const api::Limit* limit = limit_of_account(all, account))
+    out.items.push_back({*limit, held_by_account(node_.ledger(), account).amounts()});
+  return out;
 }
 
 Outcome<SliceView> NodeAgent::stop(SliceId id, const std::string& why) {

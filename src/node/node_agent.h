@@ -31,6 +31,10 @@ class NodeAgent final : public Agent {
   Outcome<void> refuse_grants(const std::string& message, const std::string& by) override;
   Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                           const std::string& by) override;
+  Outcome<api::Limit> set_limit(const api::LimitChange&, const std::string& by) override;
+  Outcome<api::Limit> remove_limit(const std::string& key, const std::string& by) override;
+  api::LimitList limits() const override;
+  api::LimitList limits_of(uint32_t uid, const std::string& account) const override;
   Outcome<SliceView> stop(SliceId, const std::string& why) override;
   Outcome<SliceView> release(SliceId, const std::string& why) override;
   void withdraw(ContainerSlot) override;

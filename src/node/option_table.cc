@@ -240,6 +240,14 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
                         shown(value));
        return {};
      }},
+    {.name = "--operators-group",
+     .value = "GROUP",
+     .help = "group whose members may see and change all users' slices, and the node; none for no group\n"
+             "[carve-operators]",
+     .store = [](Options& o, const std::string& value) -> Outcome<void> {
+       o.operators_group = value == "none" ? "" : value;
+       return {};
+     }},
     {.name = "--metrics-listen",
      .value = "HOST:PORT",
      .help = "loopback address at which GET /metrics is also served (127.0.0.1:9400, [::1]:9400)",

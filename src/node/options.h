@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "node/api/operators.h"
 #include "node/settings/node_labels.h"
 #include "node/settings/settings.h"
 #include "os/tcp.h"
@@ -32,13 +33,14 @@ struct Options {
   bool policy_per_slice = false;
   bool admit_best_effort = true;
   bool overcommit_compute = false;
-  std::optional<MemoryUnit> memory_unit;   // If absent, the last unit is used.
-  uint64_t start_delay_ns = 0;             // Only with `sim`.
-  std::optional<uint32_t> controller_uid;  // This user may act for all users.
-  std::optional<os::TcpAddress> metrics;   // If absent, only the API's socket serves metrics.
-  bool metrics_any = false;                // Addresses other than loopback are allowed.
-  bool dcgm_names = true;                  // Metrics include DCGM's series.
-  bool restart_after_crash = false;        // For a container, which kubelet would restart later.
+  std::optional<MemoryUnit> memory_unit;                  // If absent, the last unit is used.
+  uint64_t start_delay_ns = 0;                            // Only with `sim`.
+  std::optional<uint32_t> controller_uid;                 // This user may act for all users.
+  std::string operators_group = default_operators_group;  // Empty if no group may operate.
+  std::optional<os::TcpAddress> metrics;                  // If absent, only the API's socket serves metrics.
+  bool metrics_any = false;                               // Addresses other than loopback are allowed.
+  bool dcgm_names = true;                                 // Metrics include DCGM's series.
+  bool restart_after_crash = false;  // For a container, which kubelet would restart later.
   std::string log_level = "info";
 
   // `agent` runs the agent. The other modes are short tasks of the same executable.

@@ -30,6 +30,7 @@
 #include "os/log.h"
 #include "os/service_watchdog.h"
 #include "os/user.h"
+#include "os/worker.h"
 
 namespace carve::node {
 namespace {
@@ -89,6 +90,8 @@ Outcome<FoundDevices> search_devices(const Options& options, const Paths& paths)
 constexpr size_t min_api_connections = 128, max_api_connections = 512;
 constexpr size_t descriptors_for_each = 8;
 
+constexpr int64_t operators_group_period_ns = 60 * os::second;
+
 size_t api_connections() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return min_api_connections;
@@ -137,9 +140,10 @@ class Sockets {
 
  private:
   Sockets(os::Loop& loop, const Options& options, Agent& agent, os::Fd attach, os::Fd api)
-      : operators_{0, geteuid()},
+      : operators_{.uids = {0, geteuid()}, .group = options.operators_group},
         attach_(loop, agent, std::move(attach)),
-        routes_(agent, [&agent] { return diagnose(agent); }),
+        routes_(
+            agent, [this, &agent] { return diagnose(agent, operators_); }, options.state + "/audit.jsonl"),
         api_(loop, std::move(api),
              {.handle = [this](const auto& request,
                                const auto& caller) { return routes_.answer(request, caller); },
@@ -149,9 +153,27 @@ class Sockets {
               .streams = api_connections() / 4,
               .connections_from_uid = api_connections() / 4,
               .streams_from_peer = api_connections() / 16,
-              .has_reserve = [this](uint32_t uid) { return std::ranges::count(operators_, uid) != 0; }}) {
+              .has_reserve = [this](uint32_t uid) { return operators_.includes(uid); }}) {
     const auto controller = options.controller_uid ? options.controller_uid : os::user_id("carve-controller");
-    if (controller) operators_.push_back(*controller);
+    if (controller) operators_.uids.push_back(*controller);
+    find_operators_group(loop);
+  }
+
+  // Looks up the group's id now and once a minute, because an administrator may create the group later.
+  void find_operators_group(os::Loop& loop) {
+    if (operators_.group.empty()) return;
+    operators_.gid = os::group_id(operators_.group);
+    const auto keep = [this](std::optional<uint32_t> gid) { operators_.gid = gid; };
+    group_search_.emplace(os::WorkerSettings{
+        .turn =
+            [group = operators_.group, poster = loop.poster(), alive = std::weak_ptr(alive_), keep] {
+              const auto gid = os::group_id(group);
+              poster.post([alive, keep, gid] {
+                if (alive.lock()) keep(gid);
+              });
+              return operators_group_period_ns;
+            },
+        .end_patience_ns = 0});
   }
 
   // Recreates the two sockets if their files are removed.
@@ -182,7 +204,9 @@ class Sockets {
     files_->check();
   }
 
-  std::vector<uint32_t> operators_;
+  Operators operators_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Shows posted calls that this object exists.
+  std::optional<os::Worker> group_search_;
   std::vector<os::KeptSocket> kept_;
   std::optional<RuntimeFiles> files_;
   AttachServer attach_;
@@ -322,6 +346,8 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   auto kept_settings =
       KeptSettings::open(options.state + "/settings.json", unit ? unit : options.memory_unit);
   if (!kept_settings) return tl::unexpected(kept_settings.error());
+  auto limits = KeptLimits::open(options.state + "/limits.json");
+  if (!limits) return tl::unexpected(limits.error());
   Settings settings = settings_of(options, machine.paths, machine.inventory.topology);
   if (const auto policy = labels->policy()) {
     if (options.policy && options.policy != policy)
@@ -346,6 +372,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
                 .events = EventLog(static_cast<uint64_t>(os::utc_ns())),
                 .labels = std::move(*labels),
                 .kept_settings = std::move(*kept_settings),
+                .limits = std::move(*limits),
                 .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
                 .slices = {},
                 .inspector = std::make_unique<Inspector>(loop, Inspector::Hooks{}),

@@ -5,8 +5,10 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // asm-generic/socket.h since Linux 6.5.
@@ -86,6 +88,18 @@ std::optional<uint32_t> uid_of_peer(int socket) {
   size = sizeof credentials;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
   return credentials.uid;
+}
+
+bool is_peer_in_group(int socket, uint32_t gid) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return false;
+  if (credentials.gid == gid) return true;
+  size = 0;  // The kernel then returns the required size.
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nullptr, &size) == 0 || errno != ERANGE) return false;
+  std::vector<gid_t> groups(size / sizeof(gid_t));
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) return false;
+  return std::ranges::find(groups, gid) != groups.end();
 }
 
 bool send_with(int socket, const void* data, size_t size, const int* fds, size_t count) {

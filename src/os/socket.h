@@ -33,6 +33,9 @@ struct Peer {
 std::optional<Peer> peer_of(int socket);
 // Returns the uid of the peer of a unix socket with one system call, or no value for another kind of socket.
 std::optional<uint32_t> uid_of_peer(int socket);
+// Returns whether the peer of a unix socket was in the group when it connected: its effective group or one of its
+// supplementary groups. The kernel keeps both, so the group database is not read.
+bool is_peer_in_group(int socket, uint32_t gid);
 
 // Sends one datagram with up to 8 descriptors.
 bool send_with(int socket, const void* data, size_t size, const int* fds, size_t count);

@@ -1,11 +1,17 @@
 #include "os/socket.h"
 
+#include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 namespace carve::os {
 namespace {
@@ -47,6 +53,39 @@ TEST(ListeningSocket, does_not_change_the_mode_of_other_files) {
   ends = true;
   listens.join();
   EXPECT_EQ(wrong, 0u);
+}
+
+// Returns whether the peer of a socket pair is in the group, in a process with these groups. The peer is the process
+// that made the pair.
+bool is_member(gid_t effective, std::vector<gid_t> supplementary, gid_t group) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int ends[2];
+    const bool ready = setgroups(supplementary.size(), supplementary.data()) == 0 &&
+                       setegid(effective) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0;
+    _exit(!ready ? 2 : is_peer_in_group(ends[0], group) ? 1 : 0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 2);
+  return WEXITSTATUS(status) == 1;
+}
+
+TEST(PeerOfSocket, is_in_its_effective_and_supplementary_groups_only) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can set the groups of a process";
+  EXPECT_TRUE(is_member(4242, {}, 4242));
+  EXPECT_TRUE(is_member(1, {7, 4242}, 4242));
+  EXPECT_FALSE(is_member(1, {7, 8}, 4242));
+  EXPECT_FALSE(is_member(1, {}, 4242));
+  std::vector<gid_t> many;
+  for (gid_t gid = 5000; gid < 15000; ++gid) many.push_back(gid);
+  EXPECT_TRUE(is_member(1, many, 14999));
+  EXPECT_FALSE(is_member(1, many, 4242));
+}
+
+TEST(PeerOfSocket, is_in_no_group_if_the_file_is_no_socket) {
+  const Fd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_FALSE(is_peer_in_group(file.get(), getegid()));
 }
 
 }  // namespace

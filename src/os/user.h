@@ -15,6 +15,10 @@ std::string user_name(uint32_t uid);
 // Returns the uid of a user, or no value if there is no such user.
 std::optional<uint32_t> user_id(const std::string& name);
 
+// Returns the id of a group, or no value if there is no such group. May block, because the group database may be
+// on another machine.
+std::optional<uint32_t> group_id(const std::string& name);
+
 // Returns "root" or "uid 1000", for logs and messages.
 std::string uid_text(uint32_t uid);
 

@@ -226,7 +226,7 @@ def test_shares_above_100_percent_are_rejected_unless_overcommitment_is_allowed(
 def test_only_the_agents_user_may_change_its_policy(world):
     os.chmod(world.socket, 0o666)
     done = world.carve("node", "set", "--policy", NATIVE, user=65534, group=65534, extra_groups=[])
-    assert done.returncode == 1 and "only root and the agent's user" in done.stderr
+    assert done.returncode == 1 and "only operators may change the node" in done.stderr
     holder(world, "secret", "--compute", "30%")
     world.carve("node", "set", "--policy", NATIVE)
     seen = world.carve("devices", user=65534, group=65534, extra_groups=[]).stdout

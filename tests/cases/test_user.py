@@ -1,5 +1,6 @@
 """Tests an ordinary user's agent: without cgroups, a slice is a process tree under its `carve run`. Also
 tests other users."""
+import grp
 import json
 import os
 import signal
@@ -85,6 +86,27 @@ def test_the_api_rejects_callers_inside_a_process_tree(user_world):
     w = user_world
     done = w.carve("run", "--memory", "1GiB", "--", "sh", "-c", f"{BUILD}/bin/carve ps; {BUILD}/bin/carve run --memory 1GiB -- true")
     assert done.returncode == 125 and "runs in slice" in done.stderr, done.stderr
+
+
+def test_members_of_the_operators_group_operate():
+    group = grp.getgrgid(1).gr_name
+    agent = Agent("a10x2", "--operators-group", group)
+    try:
+        agent.socket.chmod(0o666)
+        user = {"user": USER, "group": USER, "extra_groups": []}
+        member = {"user": OTHER, "group": OTHER, "extra_groups": [1]}
+        agent.begin("run", "--memory", "1GiB", "--name", "theirs", "--", "sleep", "600", **user)
+        assert until(lambda: "theirs" in agent.slices())
+        other = {**member, "extra_groups": []}
+        assert "no slice 'theirs'" in agent.carve("stop", "theirs", **other).stderr
+        refused = agent.carve("node", "set", "--label", "zone=a", **other)
+        assert refused.returncode == 1 and "only operators may change the node" in refused.stderr
+        assert agent.carve("node", "set", "--label", "zone=a", **member).returncode == 0
+        assert agent.carve("stop", "theirs", **member).returncode == 0
+        assert until(lambda: not agent.slices())
+        assert f"the group {group} (gid 1)" in agent.carve("doctor").stdout
+    finally:
+        agent.end()
 
 
 def test_another_user_sees_and_stops_only_its_own_slices(world):

@@ -20,6 +20,7 @@
 #include "controller/objects/token_book.h"
 #include "http/message.h"
 #include "objects/service_object.h"
+#include "wire/api/audit.h"
 #include "wire/api/controller.h"
 #include "wire/api/exposition.h"
 #include "wire/api/json.h"
@@ -99,6 +100,8 @@ class Views {
   // Returns the metrics. GPU-hours are restricted to the accounts that the caller may see.
   virtual std::string metrics(api::MetricsFormat, const http::Caller&) const = 0;
   virtual int64_t now_ns() const = 0;  // UTC.
+  // Returns the newest entries of the audit log, at most `most`, oldest first.
+  virtual Outcome<api::AuditList> audit_entries(size_t most) const = 0;
 };
 
 // A change that a caller made or attempted.

@@ -3,6 +3,7 @@
 
 #include "controller/api/testing/controller_api.h"
 #include "objects/service_object.h"
+#include "wire/api/identity.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
 
@@ -94,6 +95,67 @@ TEST(ControllerAccess, a_token_gives_its_role_and_a_viewer_may_not_change_object
   EXPECT_EQ(api.ask(remote, "GET", "/v1/services", "", with(writes)).status, 401u);
   EXPECT_EQ(api.ask(user(0), "POST", "/v1/tokens", R"({"name":"y","role":"user","account":"none"})").status,
             409u);
+}
+
+// Returns the response to GET /v1/access.
+api::Access access(Api& api, const http::Caller& caller, const std::string& query) {
+  const auto response = api.ask(caller, "GET", "/v1/access?" + query);
+  EXPECT_EQ(response.status, 200u) << body(response);
+  return api::read<api::Access>(body(response), api::Reading::strict).value_or(api::Access{});
+}
+
+// The answer of /v1/access must be that of the requests themselves: for each role and kind, a document of the kind is
+// rejected with 403 if and only if the caller may not create objects of the kind.
+TEST(ControllerAccess, the_access_route_agrees_with_the_requests) {
+  Api api;
+  const std::pair<const char*, const char*> documents[] = {
+      {"services", service},
+      {"queues", R"({"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{"name":"q"},"spec":{}})"},
+      {"pools", R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})"}};
+  const http::Caller callers[] = {user(0), user(1000), http::Caller::token("research", http::Role::viewer),
+                                  http::Caller::token("research", http::Role::user),
+                                  http::Caller::token("research", http::Role::operate)};
+  unsigned refused = 0;
+  for (const http::Caller& caller : callers)
+    for (const auto& [kind, document] : documents) {
+      const api::Access may = access(api, caller, fmt::format("verb=create&kind={}", kind));
+      const auto response = api.ask(caller, "POST", fmt::format("/v1/{}?dryRun=true", kind), document);
+      EXPECT_EQ(!may.is_allowed, response.status == 403u) << caller.text() << " " << kind << body(response);
+      EXPECT_EQ(may.reason.empty(), may.is_allowed);
+      refused += !may.is_allowed;
+    }
+  EXPECT_EQ(refused, 7u) << "of a viewer all kinds, and of two users all kinds but services";
+  EXPECT_EQ(access(api, user(0), "verb=delete&kind=queue").objects, "all");
+  EXPECT_EQ(access(api, user(1000), "verb=delete&kind=svc").objects, "own");
+  EXPECT_THAT(access(api, user(1000), "verb=delete&kind=queue").reason,
+              HasSubstr("only operators may change queues"));
+}
+
+TEST(ControllerAccess, the_access_route_knows_the_owner_of_an_object) {
+  Api api;
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
+  EXPECT_EQ(access(api, user(1000), "verb=delete&kind=services&name=a").objects, "a");
+  EXPECT_THAT(access(api, user(1001), "verb=delete&kind=services&name=a").reason,
+              HasSubstr("belongs to another user"));
+  EXPECT_TRUE(access(api, user(1001), "verb=get&kind=services&name=a").is_allowed);
+  EXPECT_TRUE(access(api, user(1001), "verb=create&kind=services&name=b").is_allowed);
+  for (const char* wrong :
+       {"verb=fly&kind=services", "verb=get&kind=x", "verb=get", "kind=services", "verb=get&kin=x"})
+    EXPECT_EQ(api.ask(user(0), "GET", std::string("/v1/access?") + wrong).status, 400u) << wrong;
+}
+
+TEST(ControllerAccess, callers_see_their_own_audit_entries_and_operators_all) {
+  Api api;
+  api.views.audit.items = {
+      {.time_ns = 1, .caller = "uid 1000", .verb = "POST", .object = "/v1/documents"},
+      {.time_ns = 2, .caller = "uid 1001", .verb = "DELETE", .object = "/v1/services/a"}};
+  const auto count = [&](const http::Caller& caller) {
+    return api::read<api::AuditList>(body(api.ask(caller, "GET", "/v1/audit")), api::Reading::strict)
+        ->items.size();
+  };
+  EXPECT_EQ(count(user(0)), 2u);
+  EXPECT_EQ(count(user(1001)), 1u);
+  EXPECT_EQ(count(http::Caller::token("research", http::Role::user)), 0u);
 }
 
 TEST(ControllerAccess, every_change_is_audited_with_its_caller_even_if_rejected) {

@@ -15,6 +15,7 @@
 #include "wire/api/allocations.h"
 #include "wire/api/bill.h"
 #include "wire/api/device.h"
+#include "wire/api/identity.h"
 #include "wire/api/json_schema.h"
 #include "wire/api/metric_history.h"
 #include "wire/api/plan.h"
@@ -29,8 +30,10 @@ constexpr std::string_view schema_prefix = "#/components/schemas/";
 const std::map<std::string_view, std::string>& schemas() {
   static const std::map<std::string_view, std::string> all = [] {
     std::map<std::string_view, std::string> out = {
+        {"Access", api::schema<api::Access>()},
         {"Allocations", api::schema<api::Allocations>()},
         {"AppliedList", api::schema<api::AppliedList>()},
+        {"AuditList", api::schema<api::AuditList>()},
         {"Bill", api::schema<api::Bill>()},
         {"ControllerVersion", api::schema<api::ControllerVersion>()},
         {"DeviceList", api::schema<api::DeviceList>()},

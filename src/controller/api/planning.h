@@ -56,6 +56,10 @@ Outcome<void> check_change(const Call&, const Object&);
 // Succeeds if the document names no account or the account that pays for the object.
 Outcome<void> check_account(const Object& present, const objects::Metadata& wanted);
 
+// Returns whether objects of the kind belong to the user who created them. Operators change the other kinds.
+bool has_owner(objects::Kind);
+// Succeeds if the caller may create objects of the kind and change those that it owns.
+Outcome<void> check_kind(const Call&, objects::Kind);
 // Succeeds if the caller is an operator. Only operators may change pools, queues, tariffs and budgets.
 Outcome<void> check_operator(const Call&, objects::Kind);
 // Returns the object that the submission of one of these kinds would create or change.

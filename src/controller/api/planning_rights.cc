@@ -4,6 +4,7 @@
 
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
+#include "controller/objects/job_form.h"
 
 namespace carve::controller {
 
@@ -122,6 +123,14 @@ Outcome<Pointer> changeable_object(const Call& call) {
 bool may_see_secrets(const http::Caller& caller, const Object& object) {
   if (caller.token_account() != nullptr && !caller.may_create()) return false;
   return caller.may_change(object.owner_uid, object.account);
+}
+
+bool has_owner(objects::Kind kind) { return objects::text_of(kind).is_workload || is_queued(kind); }
+
+Outcome<void> check_kind(const Call& call, objects::Kind kind) {
+  if (!has_owner(kind)) return check_operator(call, kind);
+  if (!call.caller.may_create()) return refuse_viewer(call.caller);
+  return {};
 }
 
 Outcome<void> check_operator(const Call& call, objects::Kind kind) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "controller/api/access_routes.h"
 #include "controller/api/agent_routes.h"
 #include "controller/api/bill_routes.h"
 #include "controller/api/controller_routes.h"
@@ -118,6 +119,11 @@ std::vector<Route> session_routes() {
       {"POST", "/v1/codes", post_code,
        "Creates a code that signs a browser in to the console with the rights of the caller.", "SignInCode"},
       {"GET", "/v1/session", get_session, "Shows the role and the account of the caller.", "SessionView"},
+      {"GET", "/v1/audit", get_audit, "Lists the newest requests that changed something, or attempted to.",
+       "AuditList"},
+      {"GET", "/v1/access", get_access,
+       "Shows whether the caller may use a verb on objects of a kind, or on one object.", "Access", "",
+       "verb kind name namespace"},
       {"POST", "/v1/session", post_session, "Begins a session of a browser with a code or a token.",
        "SessionView", "SignInRequest"},
       {"DELETE", "/v1/session", delete_session, "Ends the session of the caller.", "Nothing"},

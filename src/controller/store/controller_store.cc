@@ -226,10 +226,16 @@ template Outcome<std::vector<KeptEvent>> ControllerStore::all();
 
 template <>
 Outcome<std::vector<AuditRecord>> ControllerStore::all() {
+  return newest_audit(max_audit_records);
+}
+
+Outcome<std::vector<AuditRecord>> ControllerStore::newest_audit(size_t most) {
   std::vector<AuditRecord> out;
   const os::MutexLock lock(*mutex_);
   Statement s = database_.statement(
-      fmt::format("SELECT {} FROM audit ORDER BY id", fmt::join(rows::columns<AuditRecord>(), ", ")).c_str());
+      fmt::format("SELECT {} FROM (SELECT * FROM audit ORDER BY id DESC LIMIT {}) ORDER BY id",
+                  fmt::join(rows::columns<AuditRecord>(), ", "), most)
+          .c_str());
   while (s.row()) {
     int column = 0;
     std::string wrong;

@@ -43,6 +43,8 @@ class ControllerStore final : public Journal,
   // stored_records.h. Events with an unknown reason or kind are left out.
   template <class Record>
   Outcome<std::vector<Record>> all();
+  // Returns the newest lines of the audit log, oldest first.
+  Outcome<std::vector<AuditRecord>> newest_audit(size_t most);
   // Returns the revisions of an object, oldest first.
   Outcome<std::vector<RevisionRecord>> revisions(const std::string& uid);
 

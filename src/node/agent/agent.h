@@ -24,6 +24,7 @@
 #include "node/guard/slice_guard.h"
 #include "os/socket.h"
 #include "place/place.h"
+#include "wire/api/limit.h"
 #include "wire/api/slice.h"
 #include "wire/api/slice_life.h"
 #include "wire/shm/attach.h"
@@ -206,6 +207,12 @@ class Agent {
   // Sets a label of the node, or removes it if there is no value.
   virtual Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                                   const std::string& by) = 0;
+  // Sets or removes the limit of a user or an account.
+  virtual Outcome<api::Limit> set_limit(const api::LimitChange&, const std::string& by) = 0;
+  virtual Outcome<api::Limit> remove_limit(const std::string& key, const std::string& by) = 0;
+  virtual api::LimitList limits() const = 0;
+  // Returns only the limits that apply to the user and to its account.
+  virtual api::LimitList limits_of(uint32_t uid, const std::string& account) const = 0;
   // Returns the slice after the call: stopping or ended.
   virtual Outcome<SliceView> stop(SliceId, const std::string& why) = 0;
   // Ends the slice now or with its last process. Returns the slice after the call.

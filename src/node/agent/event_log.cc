@@ -21,6 +21,7 @@ EventLog::EventLog(uint64_t generation)
 
 void EventLog::add(Event event) {
   event.number = ++newest_;
+  event.caller = caller_;
   ++of_owner_[event.owner];
   events_.push_back(std::move(event));
   if (events_.size() > max_events) make_room();

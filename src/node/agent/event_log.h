@@ -28,6 +28,7 @@ struct Event {
   std::string text;
   std::optional<uint32_t> owner = {};  // The uid that owned the slice when the event happened.
   uint64_t slice_id = 0;               // Id of the slice's usage record; 0 if no slice is known.
+  std::string caller = {};             // The user whose request caused it: "root". Set by the log.
   uint64_t number = 0;                 // Set by the log.
 };
 
@@ -42,6 +43,12 @@ class EventLog {
   // Calls `subscriber` for each later event until the returned value is destroyed. A subscriber may end its
   // own subscription and others.
   [[nodiscard]] std::shared_ptr<void> subscribe(Subscriber subscriber);
+
+  // Sets the caller of the events that are added until the returned value is destroyed.
+  [[nodiscard]] std::shared_ptr<void> acting(std::string caller) {
+    caller_ = std::move(caller);
+    return {nullptr, [this](void*) { caller_.clear(); }};
+  }
 
   // Iterates over the kept events, oldest first.
   auto begin() const { return events_.begin(); }
@@ -63,6 +70,7 @@ class EventLog {
   // of one owner.
   void make_room();
 
+  std::string caller_;  // Empty if no request is being handled.
   uint64_t newest_ = 0;
   uint64_t newest_removed_ = 0;  // Highest number of a dropped event.
   std::deque<Event> events_;

@@ -126,5 +126,16 @@ TEST(EventLog, may_be_destroyed_before_its_subscriptions) {
   subscription.reset();
 }
 
+TEST(EventLog, an_event_has_the_caller_of_the_request_that_caused_it) {
+  EventLog log(1);
+  {
+    const auto acting = log.acting("uid 1000");
+    log.add({.utc_ns = 1, .slice = "a", .text = "granted"});
+  }
+  log.add({.utc_ns = 2, .slice = "a", .text = "ended"});
+  EXPECT_EQ(log.begin()->caller, "uid 1000");
+  EXPECT_EQ((log.begin() + 1)->caller, "");
+}
+
 }  // namespace
 }  // namespace carve::node

@@ -54,7 +54,7 @@ TEST(EventRoutes, stream_the_listed_events_and_then_each_new_one) {
   const http::Response all = watch_events(log, root, "");
   EXPECT_THAT(first_ids(all), ElementsAre("70-1", "70-2", "70-3", "70-4"));
   EXPECT_EQ(std::get<http::EventStream>(all.content).first[0].data,
-            R"({"time_ns":1,"slice":"a","slice_id":7,"text":"granted"})");
+            R"({"time_ns":1,"slice":"a","slice_id":7,"text":"granted","caller":""})");
   const http::Response own = watch_events(log, user, "");
   EXPECT_THAT(first_ids(own), ElementsAre("70-1", "70-2"));
   Received to_root, to_user;

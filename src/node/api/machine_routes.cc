@@ -13,8 +13,10 @@
 #include "node/settings/node_labels.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "os/user.h"
 #include "wire/api/device.h"
 #include "wire/api/event.h"
+#include "wire/api/identity.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
 #include "wire/shm/layout.h"
@@ -110,8 +112,7 @@ Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change
 
 http::Response alter_node(const RequestContext& a) {
   if (!a.caller.may_operate())
-    return problem(
-        refuse(FailureKind::permission_denied, "only root and the agent's user may change the node"));
+    return problem(refuse(FailureKind::permission_denied, "only operators may change the node"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
   if (!d->policy && d->labels.empty() && d->removed_labels.empty() && !d->memory_unit && !d->refuse_grants)
@@ -119,6 +120,56 @@ http::Response alter_node(const RequestContext& a) {
         refuse(FailureKind::invalid_argument, "no change is given; set a policy, a memory unit or a label"));
   if (const auto done = change_node(a, *d); !done) return problem(refuse(done.error()));
   return node(a);
+}
+
+// Returns the entries of the caller; for operators, all entries.
+http::Response audit(const RequestContext& a) {
+  api::AuditList out;
+  const std::string caller = a.caller.text();
+  for (const api::AuditEntry& entry : a.audit.entries())
+    if (a.caller.may_operate() || entry.caller == caller) out.items.push_back(entry);
+  return document(out);
+}
+
+std::string operator_reason(const http::Caller& caller) {
+  if (!caller.may_operate()) return "";
+  if (caller.uid() == 0) return "root";
+  if (caller.uid() == geteuid()) return "the agent's user";
+  return caller.operating_reason().empty() ? "the controller's user" : caller.operating_reason();
+}
+
+http::Response whoami(const RequestContext& a) {
+  const uint32_t uid = *a.caller.uid();
+  const std::string user = os::user_name(uid);
+  return document(api::Identity{.user = user,
+                                .uid = uid,
+                                .is_operator = a.caller.may_operate(),
+                                .reason = operator_reason(a.caller),
+                                .limits = a.agent.limits_of(uid, user).items});
+}
+
+http::Response limits(const RequestContext& a) {
+  if (a.caller.may_operate()) return document(a.agent.limits());
+  return document(a.agent.limits_of(*a.caller.uid(), os::user_name(*a.caller.uid())));
+}
+
+Reply<void> may_limit(const RequestContext& a) {
+  if (a.caller.may_operate()) return {};
+  return refuse(FailureKind::permission_denied, "only operators may change limits");
+}
+
+http::Response change_limit(const RequestContext& a) {
+  if (const auto may = may_limit(a); !may) return problem(may.error());
+  const auto d = read<api::LimitChange>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto changed = a.agent.set_limit(*d, a.caller.text());
+  return changed ? document(*changed) : problem(refuse(changed.error()));
+}
+
+http::Response remove_limit(const RequestContext& a, const std::string& key) {
+  if (const auto may = may_limit(a); !may) return problem(may.error());
+  const auto removed = a.agent.remove_limit(key, a.caller.text());
+  return removed ? document(*removed) : problem(refuse(removed.error()));
 }
 
 constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.
@@ -237,7 +288,12 @@ constexpr Route machine_table[] = {
     {"GET", "/v1/doctor", [](const RequestContext& a) { return document(a.diagnose()); }},
     {"GET", "/v1/events", events},
     {"GET", "/v1/node", node},
-    {"PATCH", "/v1/node", alter_node},
+    {"PATCH", "/v1/node", alter_node, nullptr, "set", "node"},
+    {"GET", "/v1/whoami", whoami},
+    {"GET", "/v1/limits", limits},
+    {"PATCH", "/v1/limits", change_limit, nullptr, "set", "limit"},
+    {"DELETE", "/v1/limits/{}", nullptr, remove_limit, "remove", "limit"},
+    {"GET", "/v1/audit", audit},
     {"GET", "/v1/trace", trace},
     {"GET", "/v1/usage", usage},
     {"GET", "/v1/processes/{}", nullptr, process_slice},

@@ -4,6 +4,7 @@
 
 #include "http/server.h"
 #include "node/agent/agent.h"
+#include "node/api/audit_log.h"
 #include "node/api/views.h"
 #include "wire/api/doctor.h"
 #include "wire/api/json.h"
@@ -54,6 +55,7 @@ struct RequestContext {
   const http::Caller& caller;
   int64_t started_ns;
   const std::function<api::Diagnosis()>& diagnose;
+  const AuditLog& audit;
 
   bool may_see(const ledger::UsageRecord& record) const { return caller.may_see(record.slice.owner); }
   Viewer viewer() const { return {*caller.uid(), caller.may_operate()}; }
@@ -71,6 +73,9 @@ struct Route {
   const char* path;
   http::Response (*plain)(const RequestContext&) = nullptr;
   http::Response (*of_slice)(const RequestContext&, const std::string& name) = nullptr;
+  // The verb and the kind of the object in the audit log. Null for a route that changes nothing that users share.
+  const char* verb = nullptr;
+  const char* audited = nullptr;
   bool from_inside = false;  // Whether a process in that slice may call before its program has entered.
 };
 std::span<const Route> slice_routes();    // slice_routes.cc: the routes of slices.

@@ -36,10 +36,42 @@ http::Response refuse_ended(const os::ProcessId& process) {
   return refusal;
 }
 
+// The name of the object that a request creates, in the request and in the response.
+struct NamedObject {
+  std::string name;
+};
+
+std::string name_in_document(const std::string& text) {
+  const auto named = api::read<NamedObject>(text, api::Reading::lenient);
+  return named ? named->name.substr(0, 80) : "";
+}
+
+api::AuditEntry audit_entry(const Route& route, const RequestContext& asked, const std::string& name,
+                            const http::Response& response) {
+  const auto* const text = std::get_if<std::string>(&response.content);
+  const std::string body = text != nullptr ? *text : "";
+  const bool is_refused = response.status >= 400;
+  std::string object = name.substr(0, 80);
+  if (object.empty()) object = name_in_document(is_refused ? asked.request.body : body);
+  api::AuditEntry out{.time_ns = static_cast<uint64_t>(os::utc_ns()),
+                      .caller = asked.caller.text(),
+                      .verb = route.verb,
+                      .object = object.empty() ? route.audited : fmt::format("{} {}", route.audited, object),
+                      .status = response.status,
+                      .message = ""};
+  if (is_refused)
+    if (const auto problem = api::read<api::Problem>(body, api::Reading::lenient))
+      out.message = problem->detail;
+  return out;
+}
+
 }  // namespace
 
-Routes::Routes(Agent& agent, Diagnose diagnose)
-    : agent_(agent), diagnose_(std::move(diagnose)), started_ns_(os::utc_ns()) {}
+Routes::Routes(Agent& agent, Diagnose diagnose, std::string audit_path)
+    : agent_(agent),
+      diagnose_(std::move(diagnose)),
+      started_ns_(os::utc_ns()),
+      audit_(std::move(audit_path)) {}
 
 http::Response Routes::answer(const http::Request& request, const http::Caller& from) {
   const auto process = from.process();
@@ -52,7 +84,7 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
   if (from.has_ended()) return refuse_ended(*process);
   const http::Caller caller = now && from.slice() == nullptr ? from.inside(now->name()) : from;
   const std::string* const inside = caller.slice();
-  const RequestContext asked{agent_, request, caller, started_ns_, diagnose_};
+  const RequestContext asked{agent_, request, caller, started_ns_, diagnose_, audit_};
   bool path_known = false;
   for (const std::span<const Route> routes : {slice_routes(), machine_routes()})
     for (const Route& route : routes) {
@@ -70,7 +102,11 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
                    fmt::format("process {} runs in slice {}; manage slices from a process outside of slices",
                                process->pid, *inside)));
       os::log::debug("{} {} by process {} ({})", request.method, request.path, process->pid, caller.text());
-      return route.plain != nullptr ? route.plain(asked) : route.of_slice(asked, *name);
+      const auto acting = agent_.events().acting(caller.text());
+      http::Response response = route.plain != nullptr ? route.plain(asked) : route.of_slice(asked, *name);
+      if (route.verb != nullptr && request.query != "dryRun=true")
+        audit_.add(audit_entry(route, asked, *name, response));
+      return response;
     }
   if (path_known)
     return problem(refuse_method(
@@ -88,11 +124,13 @@ http::Response refuse_bytes(unsigned status, std::string detail) {
   return problem(refusal);
 }
 
-std::optional<http::Caller> identify(const Agent& agent, int socket, std::span<const uint32_t> operators) {
+std::optional<http::Caller> identify(const Agent& agent, int socket, const Operators& operators) {
   auto peer = os::peer_of(socket);
   if (!peer) return std::nullopt;
   const auto slice = agent.slice_of(peer->process.pid);
-  const http::Caller caller = http::Caller::user(std::move(*peer), operators);
+  http::Caller caller = http::Caller::user(std::move(*peer), operators.uids);
+  if (!caller.may_operate() && operators.gid && os::is_peer_in_group(socket, *operators.gid))
+    caller = caller.operating("a member of the group " + operators.group);
   if (caller.has_ended()) return std::nullopt;
   return slice ? caller.inside(slice->name()) : caller;
 }

@@ -4,6 +4,8 @@
 
 #include "http/server.h"
 #include "node/agent/agent.h"
+#include "node/api/audit_log.h"
+#include "node/api/operators.h"
 #include "wire/api/doctor.h"
 
 namespace carve::node {
@@ -17,12 +19,14 @@ http::Response refuse_bytes(unsigned status, std::string detail);
 
 // Identifies the process at the other end of the agent's unix socket and the slice in which it runs now; no
 // value if the process has ended. The connection counts as inside that slice even if the process leaves it.
-std::optional<http::Caller> identify(const Agent&, int socket, std::span<const uint32_t> operators);
+// Members of the operators' group may operate.
+std::optional<http::Caller> identify(const Agent&, int socket, const Operators&);
 
 class Routes {
  public:
   using Diagnose = std::function<api::Diagnosis()>;
-  Routes(Agent& agent, Diagnose diagnose);
+  // Requests that act are stored in the audit log at `audit_path`; if it is empty, only in memory.
+  Routes(Agent& agent, Diagnose diagnose, std::string audit_path = "");
   // Anonymous callers get 401 from every path.
   http::Response answer(const http::Request&, const http::Caller&);
 
@@ -30,6 +34,7 @@ class Routes {
   Agent& agent_;
   Diagnose diagnose_;
   int64_t started_ns_;
+  AuditLog audit_;
 };
 
 }  // namespace carve::node

@@ -131,6 +131,57 @@ TEST_F(RoutesTest, all_answer_the_operator) {
   }
 }
 
+TEST_F(RoutesTest, audit_requests_that_act_with_their_caller_and_result) {
+  ask(ada, "POST", "/v1/slices", R"({"name":"n","memory_bytes":1073741824})");
+  ask(ada, "DELETE", "/v1/slices/b");
+  ask(ada, "GET", "/v1/slices");
+  ask(ada, "PATCH", "/v1/slices/a?dryRun=true", R"({"memory_bytes":1073741824})");
+  ask(bob, "DELETE", "/v1/slices/b");
+  ask(bob, "PATCH", "/v1/node", R"({"labels":{"zone":"a"}})");
+  const auto lines = [&](const http::Caller& caller) {
+    const auto list = api::read<api::AuditList>(body(ask(caller, "GET", "/v1/audit")), api::Reading::strict);
+    std::vector<std::string> out;
+    for (const api::AuditEntry& e : list->items)
+      out.push_back(
+          fmt::format("{} {} {} {} {}", e.caller, e.verb, e.object, e.status, e.message.substr(0, 14)));
+    return out;
+  };
+  EXPECT_THAT(lines(the_operator),
+              ElementsAre("uid 1000 create slice n 201 ", "uid 1000 stop slice b 404 there is no sl",
+                          "uid 2000 stop slice b 200 ", "uid 2000 set node 403 only operators"));
+  EXPECT_EQ(lines(ada).size(), 2u);
+  EXPECT_EQ(lines(bob).size(), 2u);
+}
+
+TEST_F(RoutesTest, show_callers_why_they_are_operators) {
+  agent.has_limits.items = {{{.user = "ada", .uid = 1000, .slices = 4}, {}}};
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/whoami")),
+              AllOf(HasSubstr(R"("uid":1000,"is_operator":false,"reason":"")"), HasSubstr(R"("slices":4)")));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/whoami")),
+              HasSubstr(R"("is_operator":true,"reason":"root")"));
+  EXPECT_THAT(body(ask(ada.operating("a member of the group gpu"), "GET", "/v1/whoami")),
+              HasSubstr(R"("is_operator":true,"reason":"a member of the group gpu")"));
+}
+
+TEST_F(RoutesTest, let_only_operators_change_limits_and_see_those_of_others) {
+  agent.has_limits.items = {{{.user = "ada", .uid = 1000, .slices = 4}, {}},
+                            {{.user = "bob", .uid = 2000}, {}}};
+  const std::string change = R"({"limit":{"user":"*","slices":2}})";
+  for (const http::Response& refused :
+       {ask(ada, "PATCH", "/v1/limits", change), ask(ada, "DELETE", "/v1/limits/user:1000")}) {
+    EXPECT_EQ(refused.status, 403u);
+    EXPECT_THAT(body(refused), HasSubstr("only operators may change limits"));
+  }
+  EXPECT_THAT(agent.calls, IsEmpty());
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/limits")), AllOf(HasSubstr("ada"), Not(HasSubstr("bob"))));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/limits")), AllOf(HasSubstr("ada"), HasSubstr("bob")));
+  const http::Caller member = ada.operating("a member of the group gpu");
+  EXPECT_EQ(ask(member, "PATCH", "/v1/limits", change).status, 200u);
+  EXPECT_EQ(ask(member, "DELETE", "/v1/limits/user:%2A").status, 200u);
+  EXPECT_THAT(agent.calls, ElementsAre("set limit of * by uid 1000", "remove limit user:* by uid 1000"));
+  EXPECT_EQ(ask(the_operator, "PATCH", "/v1/limits", R"({"limit":{"slices":-1}})").status, 400u);
+}
+
 TEST_F(RoutesTest, show_a_user_only_its_own_slices) {
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), HasSubstr("\"name\":\"a\""));
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), Not(HasSubstr("\"name\":\"b\"")));

@@ -68,12 +68,13 @@ http::Response show(const RequestContext& a, const std::string& name) {
     http::Request request;
     http::Caller caller;
   };
-  const auto begin = [&agent = a.agent, &diagnose = a.diagnose, request = a.request, caller = a.caller,
-                      started_ns = a.started_ns, name](http::LaterAnswer& answer) -> std::shared_ptr<void> {
+  const auto begin = [&agent = a.agent, &diagnose = a.diagnose, &audit = a.audit, request = a.request,
+                      caller = a.caller, started_ns = a.started_ns,
+                      name](http::LaterAnswer& answer) -> std::shared_ptr<void> {
     const auto waiting = std::make_shared<Waiting>(Waiting{answer, request, caller});
-    const auto reply = [&agent, &diagnose, started_ns, name, waits = std::weak_ptr(waiting)] {
+    const auto reply = [&agent, &diagnose, &audit, started_ns, name, waits = std::weak_ptr(waiting)] {
       if (const auto w = waits.lock())
-        w->answer.answer(show_known({agent, w->request, w->caller, started_ns, diagnose}, name));
+        w->answer.answer(show_known({agent, w->request, w->caller, started_ns, diagnose, audit}, name));
     };
     if (!agent.inspect_processes(name, reply)) reply();
     return waiting;
@@ -83,15 +84,14 @@ http::Response show(const RequestContext& a, const std::string& name) {
 
 http::Response show_slot(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied, "only root and the agent's user may see a slot"));
+    return problem(refuse(FailureKind::permission_denied, "only operators may see a slot"));
   const auto slot = parse_container_slot(name);
   return slot ? document(a.agent.files_of(*slot)) : problem(refuse(no_slot(name).value()));
 }
 
 http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(
-        refuse(FailureKind::permission_denied, "only root and the agent's user may withdraw a slot"));
+    return problem(refuse(FailureKind::permission_denied, "only operators may withdraw a slot"));
   const auto slot = parse_container_slot(name);
   if (!slot) return problem(refuse(no_slot(name).value()));
   a.agent.withdraw(*slot);
@@ -110,7 +110,7 @@ http::Response create(const RequestContext& a) {
   if (request->lifetime == Lifetime::until_deleted && !a.caller.may_operate() && geteuid() == 0)
     return problem(
         refuse(FailureKind::permission_denied,
-               "only root may create slices for containers, because a container runtime acts on them"));
+               "only operators may create slices for containers, because a container runtime acts on them"));
   const auto slice = a.agent.grant(*request, *a.caller.process(), a.viewer());
   if (slice) return whole(a, *slice, 201);
   Refusal refusal = refuse(slice.error()).value();
@@ -248,8 +248,8 @@ http::Response limit_time(const RequestContext& a, const std::string& name) {
 
 http::Response thaw(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied,
-                          "the audit froze the slice; only root and the agent's user may thaw it"));
+    return problem(
+        refuse(FailureKind::permission_denied, "the audit froze the slice; only operators may thaw it"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const auto thawed = a.agent.thaw(slice->record.id);
@@ -258,7 +258,8 @@ http::Response thaw(const RequestContext& a, const std::string& name) {
 
 http::Response container(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied, "only root may assign a container to a slice"));
+    return problem(
+        refuse(FailureKind::permission_denied, "only operators may assign a container to a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -274,7 +275,8 @@ http::Response container(const RequestContext& a, const std::string& name) {
 
 http::Response set_pods(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(FailureKind::permission_denied, "only root may set the pods of a claim's slice"));
+    return problem(
+        refuse(FailureKind::permission_denied, "only operators may set the pods of a claim's slice"));
   const auto d = read<api::ClaimPods>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -285,13 +287,13 @@ http::Response set_pods(const RequestContext& a, const std::string& name) {
 
 constexpr Route slice_table[] = {
     {"GET", "/v1/slices", slices},
-    {"POST", "/v1/slices", create},
+    {"POST", "/v1/slices", create, nullptr, "create", "slice"},
     {"POST", "/v1/explain", explain},
     {"GET", "/v1/slices/{}", nullptr, show},
-    {"PATCH", "/v1/slices/{}", nullptr, alter},
-    {"DELETE", "/v1/slices/{}", nullptr, stop},
-    {"POST", "/v1/slices/{}/enter", nullptr, enter, true},
-    {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
+    {"PATCH", "/v1/slices/{}", nullptr, alter, "set", "slice"},
+    {"DELETE", "/v1/slices/{}", nullptr, stop, "stop", "slice"},
+    {"POST", "/v1/slices/{}/enter", nullptr, enter, nullptr, nullptr, true},
+    {"POST", "/v1/slices/{}/thaw", nullptr, thaw, "thaw", "slice"},
     {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
     {"GET", "/v1/slices/{}/time-limit", nullptr, show_time_limit},
     {"POST", "/v1/slices/{}/time-limit", nullptr, limit_time},

@@ -186,7 +186,8 @@ api::Event view(const Event& event) {
   return {.time_ns = static_cast<uint64_t>(event.utc_ns),
           .slice = event.slice,
           .slice_id = event.slice_id,
-          .text = event.text};
+          .text = event.text,
+          .caller = event.caller};
 }
 
 api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {

@@ -140,7 +140,7 @@ Outcome<LiveSlice*> Lifecycle::find_by_holder(const Request& request) const {
     return failure(FailureKind::failed_precondition,
                    "{}: the slice '{}' of this holder is ending; try again when the slice has ended",
                    text(request.holder), known->name());
-  if (is_granted({node_.settings, node_.devices, node_.ledger(), node_.compute.policies}, request,
+  if (is_granted({node_.settings, node_.devices, node_.ledger(), node_.compute.policies, {}}, request,
                  known->granted()))
     return known;
   return failure(FailureKind::already_exists,
@@ -185,7 +185,7 @@ Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId
     return known;
   }
   if (const auto good = admissible(node_, request); !good) return tl::unexpected(good.error());
-  const PlacementInput in{node_.settings, node_.devices, ledger, node_.compute.policies};
+  const PlacementInput in{node_.settings, node_.devices, ledger, node_.compute.policies, node_.limits.all()};
   const place::Answer answer = explain(in, request, viewer);
   if (!answer.placement)
     return failure(answer.is_lasting ? FailureKind::failed_precondition : FailureKind::insufficient_capacity,

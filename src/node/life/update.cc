@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/life/lifecycle.h"
+#include "node/limits/limit_rule.h"
 #include "node/slice/protection.h"
 #include "os/clock.h"
 #include "wire/shm/shared_blocks.h"
@@ -148,6 +149,7 @@ Outcome<void> update_terms(NodeState& node, LiveSlice& slice, const TermsUpdate&
     terms.isolation = default_isolation(*asked.share);
   if (const auto good = may_have(node, slice, terms, asked); !good) return good;
   if (terms == was) return {};
+  if (const auto good = check_change(node.limits.all(), node.ledger(), slice.id(), terms); !good) return good;
   if (!asked.is_dry_run && !asked.is_of_operator && !slice.change_budget.take(os::monotonic_ns()))
     return failure(
         FailureKind::resource_exhausted,

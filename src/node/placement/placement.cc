@@ -59,7 +59,10 @@ std::vector<place::PlacedSlice> PlacementInput::placed_slices(const Viewer& view
   return out;
 }
 
-place::Answer explain(const PlacementInput& in, const Request& request, const Viewer& viewer) {
+namespace {
+
+// Places the request regardless of limits.
+place::Answer place_request(const PlacementInput& in, const Request& request, const Viewer& viewer) {
   std::vector<place::DeviceSnapshot> all = in.snapshot();
   for (place::DeviceSnapshot& one : all)
     if (!request.among.empty() && std::ranges::count(request.among, one.device.uuid) == 0)
@@ -95,6 +98,40 @@ place::Answer explain(const PlacementInput& in, const Request& request, const Vi
     if (answer.placement) break;
   }
   return answer;
+}
+
+// Returns the request with only those devices on which its owner already has slices; no value if the request itself
+// selects its devices, or if these devices are too few.
+std::optional<Request> on_held_devices(const PlacementInput& in, const Request& request) {
+  if (request.device || !request.among.empty() || !request.placed.empty()) return std::nullopt;
+  const Held held = held_by_user(in.ledger, request.owner);
+  if (held.devices.size() < request.devices) return std::nullopt;
+  Request out = request;
+  if (held.devices.size() == 1)
+    out.device = *held.devices.begin();
+  else
+    out.among.assign(held.devices.begin(), held.devices.end());
+  return out;
+}
+
+}  // namespace
+
+place::Answer explain(const PlacementInput& in, const Request& request, const Viewer& viewer) {
+  const auto check = [&](const place::Answer& answer) {
+    return check_grant(in.limits, in.ledger, granted_slice(in, request, *answer.placement));
+  };
+  place::Answer answer = place_request(in, request, viewer);
+  const auto good = answer.placement ? check(answer) : Outcome<void>();
+  if (good) return answer;
+  if (const auto restricted = on_held_devices(in, request)) {
+    // The limit may only allow no further device.
+    place::Answer again = place_request(in, *restricted, viewer);
+    if (again.placement && check(again)) return again;
+  }
+  place::Answer refused;
+  refused.summary = refused.reasons = good.error().message;
+  refused.is_lasting = good.error().kind == FailureKind::failed_precondition;
+  return refused;
 }
 
 ConsolidationView plan_consolidation(const PlacementInput& in, unsigned devices, const Viewer& viewer) {

@@ -2,11 +2,13 @@
 // input of place/. All functions are pure.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "ledger/ledger.h"
 #include "node/agent/agent.h"
 #include "node/compute/policies.h"
+#include "node/limits/limit_rule.h"
 #include "node/settings/settings.h"
 #include "place/place.h"
 
@@ -18,6 +20,7 @@ struct PlacementInput {
   const std::vector<NodeDevice>& devices;
   const ledger::Ledger& ledger;
   const Policies& policies;
+  std::span<const api::Limit> limits = {};  // Of users and accounts.
 
   std::vector<place::DeviceSnapshot> snapshot() const;  // In the order of `devices`.
   // Returns the live slices with their positions. Names of other users' slices are hidden from the viewer.
@@ -25,6 +28,7 @@ struct PlacementInput {
   const place::Topology* links() const { return settings.topology ? &*settings.topology : nullptr; }
 };
 
+// Returns no placement if the slice would exceed the limit of its owner or its account.
 // A request without a policy follows its device's policy. All parts of a slice follow the same policy.
 place::Answer explain(const PlacementInput&, const Request&, const Viewer&);
 

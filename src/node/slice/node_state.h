@@ -16,6 +16,7 @@
 #include "node/identity/cgroup.h"
 #include "node/identity/ended_processes.h"
 #include "node/inspect/inspector.h"
+#include "node/limits/kept_limits.h"
 #include "node/settings/kept_settings.h"
 #include "node/settings/node_labels.h"
 #include "node/settings/settings.h"
@@ -43,6 +44,7 @@ struct NodeState {
   EventLog events;
   NodeLabels labels;
   KeptSettings kept_settings;
+  KeptLimits limits;
   Pages pages;
   Slices slices;
   std::unique_ptr<Inspector> inspector;  // Never null.

@@ -1,10 +1,13 @@
 // The functions that read and write the documents of this folder's headers.
 #include "wire/api/allocations.h"
+#include "wire/api/audit.h"
 #include "wire/api/bill.h"
 #include "wire/api/controller.h"
 #include "wire/api/device.h"
 #include "wire/api/doctor.h"
 #include "wire/api/event.h"
+#include "wire/api/identity.h"
+#include "wire/api/limit.h"
 #include "wire/api/metric_history.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
@@ -13,6 +16,14 @@
 
 CARVE_DEFINE_DOCUMENT(api::Allocations)
 CARVE_DEFINE_DOCUMENT(api::MetricHistory)
+CARVE_DEFINE_DOCUMENT(api::AuditEntry)
+CARVE_DEFINE_DOCUMENT(api::AuditList)
+CARVE_DEFINE_DOCUMENT(api::Limit)
+CARVE_DEFINE_DOCUMENT(api::LimitChange)
+CARVE_DEFINE_DOCUMENT(api::LimitList)
+CARVE_DEFINE_DOCUMENT(api::Identity)
+CARVE_DEFINE_DOCUMENT(api::WhoAmI)
+CARVE_DEFINE_DOCUMENT(api::Access)
 CARVE_DEFINE_DOCUMENT(api::BillLine)
 CARVE_DEFINE_DOCUMENT(api::Bill)
 CARVE_DEFINE_DOCUMENT(api::ControllerVersion)

@@ -13,6 +13,7 @@ struct Event {
   std::string slice;      // Empty if the event is about the agent.
   uint64_t slice_id = 0;  // Distinguishes slices that had the same name; 0 if unknown.
   std::string text;
+  std::string caller;  // The user whose request caused the event: "root", "uid 1000". Empty if none did.
 };
 
 // GET /v1/events

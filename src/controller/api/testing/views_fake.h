@@ -47,6 +47,7 @@ struct ViewsFake : Views, NodeActions {
   }
   std::string metrics(api::MetricsFormat, const http::Caller&) const override { return ""; }
   int64_t now_ns() const override { return now; }
+  Outcome<api::AuditList> audit_entries(size_t) const override { return audit; }
   void poll() override { ++polls; }
   void end_slices(const std::string& node) override { ended.push_back(node); }
   Outcome<std::vector<std::string>> slices_in_units(const std::string&) override { return in_units; }
@@ -57,6 +58,7 @@ struct ViewsFake : Views, NodeActions {
   }
 
   std::vector<NodeObservation> known;
+  api::AuditList audit;
   int64_t now = 1'800'000'000'000'000'000;
   std::optional<JobPosition> position;  // Returned for every job.
   size_t waiting = 0;

@@ -15,6 +15,7 @@ struct AgentFake final : Agent {
   std::vector<DeviceView> has_devices;
   NodeView has_node;
   EventLog log{70};
+  api::LimitList has_limits;
   std::vector<ledger::UsageRecord> usage;
   std::vector<TraceSpan> spans;
   place::Answer answer;
@@ -75,6 +76,23 @@ struct AgentFake final : Agent {
   Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                           const std::string& by) override {
     return called(fmt::format("set label {}={} by {}", key, value.value_or("-"), by));
+  }
+  Outcome<api::Limit> set_limit(const api::LimitChange& change, const std::string& by) override {
+    if (auto done = called(fmt::format("set limit of {} by {}", change.limit.user, by)); !done)
+      return tl::unexpected(done.error());
+    return change.limit;
+  }
+  Outcome<api::Limit> remove_limit(const std::string& key, const std::string& by) override {
+    if (auto done = called(fmt::format("remove limit {} by {}", key, by)); !done)
+      return tl::unexpected(done.error());
+    return api::Limit{};
+  }
+  api::LimitList limits() const override { return has_limits; }
+  api::LimitList limits_of(uint32_t uid, const std::string&) const override {
+    api::LimitList out;
+    for (const api::LimitView& view : has_limits.items)
+      if (view.limit.uid == uid) out.items.push_back(view);
+    return out;
   }
   Outcome<SliceView> stop(SliceId id, const std::string& why) override {
     return changed(id, fmt::format("stop {}: {}", id, why));
