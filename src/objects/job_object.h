@@ -14,7 +14,7 @@ struct JobSpec {
   Word<JobEngine> engine = JobEngine::custom;  // "spark", "ray", "custom"
   std::map<std::string, std::string>
       parameters;                 // Parameters of the engine, and Carve's own (spark.md, ray.md).
-  Run run;                        // The application. An image is rejected.
+  Run run;                        // The application. A cluster requires an image; one machine rejects it.
   std::string engine_home;        // Spark: its folder; Ray: the folder of the program `ray`.
   std::string python;             // The engine's Python; empty for python3 of PATH.
   uint32_t workers = 1;           // For Ray.

@@ -13,7 +13,7 @@ namespace {
 
 using api::Json;
 
-constexpr const char* image_word = "IMAGE";  // Carve's jobs have no image, so the user replaces this.
+constexpr const char* image_word = "IMAGE";  // The user replaces it if the job has no image.
 constexpr uint32_t basis_points_per_percent = 100;
 // The field in which Kubernetes stores the task index of a pod of an indexed Job.
 constexpr const char* index_field = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
@@ -64,6 +64,24 @@ class JobRendering {
             .warnings = std::move(warnings_)};
   }
 
+  Json indexed_job() const {
+    const engines::PodGroup& tasks = pods_.groups.front();
+    Json task = tasks.has_gpu ? container("task", pods_.need.groups.front().amounts) : container("task");
+    task["command"] = spec_.run.command;
+    if (!spec_.run.workdir.empty()) task["workingDir"] = spec_.run.workdir;
+    task["env"] = variables();
+    task["env"].push_back(
+        {{"name", "CARVE_TASK_INDEX"}, {"valueFrom", {{"fieldRef", {{"fieldPath", index_field}}}}}});
+    task["env"].push_back({{"name", "CARVE_TASK_COUNT"}, {"value", fmt::format("{}", tasks.count)}});
+    Json spec{{"completionMode", "Indexed"}, {"completions", tasks.count},
+              {"parallelism", tasks.count},  {"backoffLimitPerIndex", spec_.retries},
+              {"maxFailedIndexes", 0},       {"ttlSecondsAfterFinished", spec_.ttl_seconds_after_finished}};
+    if (spec_.deadline_seconds != 0) spec["activeDeadlineSeconds"] = spec_.deadline_seconds;
+    spec["template"] = pod(std::move(task));
+    spec["template"]["spec"]["restartPolicy"] = "Never";
+    return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata()}, {"spec", spec}};
+  }
+
  private:
   std::string name() const { return metadata_.name.empty() ? text(spec_.engine) + "-job" : metadata_.name; }
 
@@ -94,10 +112,10 @@ class JobRendering {
     return out;
   }
 
-  static Json container(const char* container_name) {
-    return {{"name", container_name}, {"image", image_word}};
+  Json container(const char* container_name) const {
+    return {{"name", container_name}, {"image", spec_.run.image.empty() ? image_word : spec_.run.image}};
   }
-  static Json container(const char* container_name, const Amounts& amounts) {
+  Json container(const char* container_name, const Amounts& amounts) const {
     Json out = container(container_name);
     out["resources"]["limits"] = limits(amounts);
     return out;
@@ -110,24 +128,6 @@ class JobRendering {
       out["metadata"]["annotations"] = annotations();
     out["spec"]["containers"] = Json::array({std::move(container)});
     return out;
-  }
-
-  Json indexed_job() const {
-    const engines::PodGroup& tasks = pods_.groups.front();
-    Json task = tasks.has_gpu ? container("task", pods_.need.groups.front().amounts) : container("task");
-    task["command"] = spec_.run.command;
-    if (!spec_.run.workdir.empty()) task["workingDir"] = spec_.run.workdir;
-    task["env"] = variables();
-    task["env"].push_back(
-        {{"name", "CARVE_TASK_INDEX"}, {"valueFrom", {{"fieldRef", {{"fieldPath", index_field}}}}}});
-    task["env"].push_back({{"name", "CARVE_TASK_COUNT"}, {"value", fmt::format("{}", tasks.count)}});
-    Json spec{{"completionMode", "Indexed"}, {"completions", tasks.count},
-              {"parallelism", tasks.count},  {"backoffLimitPerIndex", spec_.retries},
-              {"maxFailedIndexes", 0},       {"ttlSecondsAfterFinished", spec_.ttl_seconds_after_finished}};
-    if (spec_.deadline_seconds != 0) spec["activeDeadlineSeconds"] = spec_.deadline_seconds;
-    spec["template"] = pod(std::move(task));
-    spec["template"]["spec"]["restartPolicy"] = "Never";
-    return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata()}, {"spec", spec}};
   }
 
   // The fields are those of KubeRay's RayCluster, ray.io/v1: headGroupSpec and workerGroupSpecs, each with
@@ -242,7 +242,8 @@ class JobRendering {
   }
 
   void warn_of_the_rest() {
-    warnings_.push_back(fmt::format("the image is unknown; replace {} with its name", image_word));
+    if (spec_.run.image.empty())
+      warnings_.push_back(fmt::format("the image is unknown; replace {} with its name", image_word));
     if (spec_.engine.value() == JobEngine::spark)
       for (const auto& [field, value] :
            {std::pair{"deadlineSeconds", spec_.deadline_seconds}, {"retries", spec_.retries}})
@@ -262,6 +263,11 @@ class JobRendering {
 };
 
 }  // namespace
+
+Json indexed_job(const objects::Metadata& metadata, const objects::JobSpec& spec,
+                 const engines::EnginePods& pods) {
+  return JobRendering(metadata, spec, pods).indexed_job();
+}
 
 Manifests job_manifests(const objects::Metadata& metadata, const objects::JobSpec& spec,
                         const engines::EnginePods& pods) {

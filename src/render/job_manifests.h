@@ -5,7 +5,7 @@
 //   spark       a pod template for Spark's own Kubernetes master; the spark-submit that reads it is a comment
 //   RayCluster  a RayCluster of KubeRay
 //
-// Each container with a GPU has Carve's resources (carve.dev/memory, compute, devices), which `carve apply`
+// A job without an image is rendered with the word IMAGE in its place. Each container with a GPU has Carve's resources (carve.dev/memory, compute, devices), which `carve apply`
 // and the cluster's webhook read. Settings of a job without a counterpart in Kubernetes cause warnings.
 #pragma once
 
@@ -16,7 +16,9 @@
 
 namespace carve::render {
 
-// `pods` is the result of engine_pods() for the job.
+// Returns the Job of a custom job: what job_manifests() prints. `pods` is the result of engine_pods() for the job.
+api::Json indexed_job(const objects::Metadata&, const objects::JobSpec&, const engines::EnginePods& pods);
+// `pods` is as above.
 Manifests job_manifests(const objects::Metadata&, const objects::JobSpec&, const engines::EnginePods& pods);
 // `pods` is the result of cluster_pods() for the cluster.
 Manifests cluster_manifests(const objects::Metadata&, const objects::RayClusterSpec&,

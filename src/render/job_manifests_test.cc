@@ -42,6 +42,15 @@ TEST(JobManifests, a_custom_job_becomes_an_indexed_job_with_carves_resources) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
+TEST(JobManifests, a_job_with_an_image_is_rendered_with_it) {
+  const Manifests named = manifests({.queue = "q", .run = {.command = {"train"}, .image = "r/train:1"}});
+  EXPECT_THAT(named.text, HasSubstr("image: \"r/train:1\""));
+  for (const std::string& warning : named.warnings) EXPECT_THAT(warning, Not(HasSubstr("image")));
+  const Manifests nameless = manifests({.queue = "q", .run = {.command = {"train"}}});
+  EXPECT_THAT(nameless.text, HasSubstr("image: \"IMAGE\""));
+  EXPECT_THAT(nameless.warnings, testing::Contains(HasSubstr("the image is unknown")));
+}
+
 TEST(JobManifests, a_ray_job_becomes_a_kuberay_job_whose_head_has_no_gpu) {
   const std::string text = rendered({.queue = "q",
                                      .engine = JobEngine::ray,

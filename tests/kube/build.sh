@@ -1,9 +1,9 @@
 #!/bin/bash
-# Builds a real Kubernetes (kube-apiserver, kube-scheduler, kube-controller-manager, kubelet, kubectl) and
-# containerd for tests, using only the Go toolchain and the modules in the two go.mod files. The programs are
-# used only by tests and are neither committed nor shipped.
+# Builds a real Kubernetes (kube-apiserver, kube-scheduler, kube-controller-manager, kubelet, kubectl),
+# containerd and Kueue for tests, using only the Go toolchain and the modules in the three go.mod files. The
+# programs are used only by tests and are neither committed nor shipped.
 #
-#   ./build.sh        afterwards the programs are in $KUBE_BUILD/bin
+#   ./build.sh        afterwards the programs are in $KUBE_BUILD/bin, and Kueue's manifests in $KUBE_BUILD/kueue
 #
 # KUBE_BUILD is the user's cache folder by default (~/.cache/carve/kube). It holds bin/ (0.5 GB), mod/
 # (downloaded modules) and cache/ (compiled packages). A second call with the same inputs does nothing;
@@ -19,7 +19,7 @@ cd "$(dirname "$0")"
 export GOMODCACHE=${GOMODCACHE:-$KUBE_BUILD/mod} GOCACHE=${GOCACHE:-$KUBE_BUILD/cache} CGO_ENABLED=0
 export GOFLAGS="-p=${KUBE_JOBS:-2} -buildvcs=false -modcacherw"
 
-stamp=$(cat build.sh {.,containerd}/go.{mod,sum} <(go version) | sha256sum)
+stamp=$(cat build.sh {.,containerd,kueue}/go.{mod,sum} <(go version) | sha256sum)
 if [[ -f $bin/stamp && $(<"$bin/stamp") == "$stamp" ]]; then
   echo "kube: $bin is up to date"
   exit
@@ -49,6 +49,13 @@ build . k8s.io/kubernetes "$flags" kube-apiserver kube-scheduler kube-controller
 containerd=github.com/containerd/containerd/v2
 version=$(go -C containerd list -m -f '{{.Version}}' $containerd)
 build containerd $containerd "-X $containerd/version.Version=$version" containerd containerd-shim-runc-v2 ctr
+
+kueue=sigs.k8s.io/kueue
+read -r version source < <(go -C kueue list -m -f '{{.Version}} {{.Dir}}' $kueue)
+build kueue $kueue "-X $kueue/pkg/version.GitVersion=$version" kueue
+mkdir -p "$KUBE_BUILD/kueue"
+cat "$source"/config/components/crd/bases/*.yaml >"$KUBE_BUILD/kueue/custom-resources.yaml"
+cp --no-preserve=mode "$source/config/components/webhook/manifests.yaml" "$KUBE_BUILD/kueue/webhooks.yaml"
 
 echo "$stamp" >"$bin/stamp"
 if [[ ${KUBE_LEAN:-} ]]; then

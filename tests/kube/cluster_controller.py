@@ -9,6 +9,12 @@ SERVICE = {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name":
            "spec": {"replicas": 2, "run": {"image": "localhost/busybox:1", "command": ["sleep", "3600"]}, "port": 8000}}
 
 
+def lease_version(server):
+    """Returns the version of the controllers' Lease, which the active one renews every second."""
+    leases = server.api.get("/apis/coordination.k8s.io/v1/leases")["items"]
+    return [lease["metadata"]["resourceVersion"] for lease in leases if lease["metadata"]["name"] == "carve-controller"]
+
+
 class ClusterController:
     """A replica of the controller. Each has its own state."""
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from cluster import ROOT, SYSTEM, node_object, until
-from cluster_controller import SERVICE, ClusterController, Pods
+from cluster_controller import SERVICE, ClusterController, Pods, lease_version
 
 DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments/web"
 DEPLOYMENTS = "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io/managed-by=carve"
@@ -108,11 +108,6 @@ def test_a_service_is_updated_undone_and_scaled(server, controller, pods):
     assert until(lambda: server.api.call("GET", address)[0] == 404), "the Service without a port is deleted"
 
 
-def lease_version(server):
-    leases = server.api.get("/apis/coordination.k8s.io/v1/leases")["items"]
-    return [lease["metadata"]["resourceVersion"] for lease in leases if lease["metadata"]["name"] == "carve-controller"]
-
-
 def test_a_restart_and_a_kill_change_nothing(server, controller, pods, tmp_path):
     controller.carve("apply", "-f", "-", stdin=SERVICE)
     pods.until_running(controller, "web")
@@ -205,11 +200,11 @@ def test_invalid_and_unsupported_objects_are_reported(server, controller):
     assert until(lambda: condition(f"{CUSTOM}/web").get("reason") == "Invalid")
     assert condition(f"{CUSTOM}/web")["message"] in message
     assert controller.carve("get", "service/web", check=False).returncode != 0
-    server.kubectl("apply", "-f", ROOT / "examples/queue.yaml")
-    path = "/apis/carve.dev/v1/queues/train"
+    server.kubectl("apply", "-f", ROOT / "examples/budget.yaml")
+    path = "/apis/carve.dev/v1/budgets/research"
     assert until(lambda: condition(path).get("reason") == "NotSupported")
     assert "does not act on them yet" in condition(path)["message"]
-    controller.carve("delete", "queue/train")
+    controller.carve("delete", "budget/research")
     assert server.api.call("GET", path)[0] == 404
 
 

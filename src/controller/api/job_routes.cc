@@ -157,12 +157,28 @@ std::optional<http::Response> refused_change(const Call& call, const Object& pre
   return refused_size(call, *cluster);
 }
 
+// Kubernetes runs only containers; the programs of this machine's nodes are local ones.
+std::optional<http::Response> refused_image(const Call& call, const objects::JobSpec& spec) {
+  const std::string& image = spec.run.image;
+  if (call.context.runs_pods != image.empty()) return std::nullopt;
+  const std::string message =
+      image.empty() ? "spec.run.image: is required, because Kubernetes runs only containers"
+                    : fmt::format(
+                          "spec.run.image: '{}': a job must run a local program; leave the image out "
+                          "and set spec.run.command, or run the job in a cluster",
+                          image.substr(0, 80));
+  return refuse(
+      api::FieldErrors{{.field = "spec.run.image", .value = image.substr(0, 80), .message = message}});
+}
+
 // `waiting` is the number of waiting jobs, including new jobs that precede this one in the same documents.
 std::optional<http::Response> refused_job(const Call& call, const Submission& submission, size_t& waiting) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   const auto present = call.context.objects.find(key);
   if (present && !submission.metadata.name.empty()) return refused_change(call, *present, submission);
   if (auto refused = refused_name(call, key)) return refused;
+  if (submission.kind == Kind::job)
+    if (auto refused = refused_image(call, submission.spec.as<objects::JobSpec>())) return refused;
   if (waiting++ >= workload::max_waiting_jobs)
     return refuse(FailureKind::resource_exhausted,
                   fmt::format("{} jobs are already waiting, which is the limit; submit again later",

@@ -48,6 +48,28 @@ struct JobRoutes : testing::Test {
   }
 };
 
+TEST_F(JobRoutes, a_job_has_an_image_exactly_if_programs_run_in_pods) {
+  const std::string with_image = R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{"name":"i"},
+      "spec":{"queue":"q","run":{"image":"r/train:1","command":["a"]}}})";
+  EXPECT_THAT(ask(422, "POST", "/v1/jobs", with_image),
+              HasSubstr("spec.run.image: 'r/train:1': a job must run a local program; leave the image out"));
+  EXPECT_THAT(ask(200, "POST", "/v1/render", with_image), HasSubstr("r/train:1"));
+  ControllerRoutes in_pods{{.views = views,
+                            .audit = [](const AuditLine&) {},
+                            .objects = objects,
+                            .tokens = tokens,
+                            .node_actions = &views,
+                            .runs_pods = true}};
+  const auto posted = [&](const std::string& document) {
+    const auto response = in_pods.answer(request_of("POST", "/v1/jobs", document),
+                                         http::Caller::user(0, {5, 1}, job_operators));
+    return fmt::format("{} {}", response.status, std::get<std::string>(response.content));
+  };
+  EXPECT_THAT(posted(job("without")),
+              testing::AllOf(HasSubstr("422"), HasSubstr("spec.run.image: is required, because Kubernetes")));
+  EXPECT_THAT(posted(with_image), HasSubstr("201"));
+}
+
 TEST_F(JobRoutes, only_operators_may_change_queues_and_their_gpu_is_immutable) {
   ask(403, "POST", "/v1/queues", queue(R"({"weight":2})"), 1000);
   ask(403, "DELETE", "/v1/queues/q", "", 1000);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/kubernetes/custom_resources.h"
+#include "controller/kubernetes/made_kinds.h"
 #include "controller/kubernetes/workload_objects.h"
 #include "core/invariant.h"
 #include "os/log.h"
@@ -16,6 +17,7 @@ using kubernetes::ObjectMeta;
 
 namespace {
 
+const std::string made_by_carve = fmt::format("{}={}", managed_by_label, managed_by_carve);
 constexpr kubernetes::Nanoseconds first_retry_ns = kubernetes::second_ns;
 constexpr kubernetes::Nanoseconds max_wait_ns = 30 * kubernetes::second_ns;
 
@@ -25,10 +27,9 @@ ClusterReconciler::ClusterReconciler(kubernetes::ApiClient& client, ClusterRegis
                                      Settings settings)
     : client_(client), registry_(registry), settings_(std::move(settings)) {
   watch_kinds();
-  watch_made("/apis/apps/v1/deployments", ClusterState::deployment);
-  watch_made("/api/v1/services", ClusterState::address);
-  watch_made("/apis/apps/v1/controllerrevisions", "ControllerRevision");
-  watch_made("/api/v1/pods", "Pod");
+  for (const char* kind : {ClusterState::deployment, ClusterState::address, "ControllerRevision", "Pod"})
+    watch_made(watches_, kind, made_by_carve);
+  discover();
 }
 
 void ClusterReconciler::watch_kinds() {
@@ -49,19 +50,23 @@ void ClusterReconciler::watch_kinds() {
   }
 }
 
-void ClusterReconciler::watch_made(const char* path, const char* kind) {
-  watches_.push_back(std::make_unique<kubernetes::ObjectWatch>(
+void ClusterReconciler::watch_made(Watches& watches, const char* kind, const std::string& label_selector) {
+  watches.push_back(std::make_unique<kubernetes::ObjectWatch>(
       client_,
-      kubernetes::Selection{.path = path,
-                            .label_selector = fmt::format("{}={}", managed_by_label, managed_by_carve),
+      kubernetes::Selection{.path = path_of(made_kind(kind)),
+                            .label_selector = label_selector,
                             .field_selector = "",
                             .is_whole = true,
                             .keeps_documents = true},
       kubernetes::ListWatch::Sink{
-          .replaced = [this, kind](const auto& all) { mark(state_.replace(kind, all)); },
+          .replaced =
+              [this, kind](const auto& all) {
+                mark(state_.replace(kind, all));
+                mark_queued();
+              },
           .changed = [this, kind](const auto& one) { mark(state_.put(kind, one)); },
           .removed = [this, kind](const auto& one) { mark(state_.remove(kind, one)); }},
-      settings_.seed + watches_.size()));
+      settings_.seed + watches_.size() + kueue_watches_.size()));
 }
 
 bool ClusterReconciler::is_complete() const {
@@ -82,7 +87,7 @@ void ClusterReconciler::custom_listed(objects::Kind kind, const kubernetes::Obje
   }
   for (const std::string& uid : state_.uids())
     if (state_.find(uid)->object.key.kind == kind && !all.contains(uid)) {
-      state_.remove_custom(uid);
+      mark(state_.remove_custom(uid));
       work_.erase(uid);
     }
   registry_.replace(kind, customs);
@@ -102,7 +107,7 @@ void ClusterReconciler::custom_removed(objects::Kind kind, const ObjectMeta& obj
   ObjectKey key{.kind = kind, .name = object.name};
   if (!is_cluster_scoped(kind)) key.namespace_ = object.name_space;
   registry_.forget(key, object.uid);
-  state_.remove_custom(object.uid);
+  mark(state_.remove_custom(object.uid));
   work_.erase(object.uid);
   publish_revisions({object.uid});
 }
@@ -161,11 +166,13 @@ void ClusterReconciler::run() {
   }
   kubernetes::Nanoseconds next = 0;
   for (const auto& [uid, work] : work_)
-    if (work.retry_at > client_.now() && (next == 0 || work.retry_at < next)) next = work.retry_at;
+    for (const kubernetes::Nanoseconds at : {work.retry_at, work.due_at})
+      if (at > client_.now() && (next == 0 || at < next)) next = at;
   if (next == 0) return;
   retry_ = client_.after(next - client_.now(), [this] {
     for (const auto& [uid, work] : work_)
-      if (work.retry_at != 0 && work.retry_at <= client_.now()) dirty_.insert(uid);
+      for (const kubernetes::Nanoseconds at : {work.retry_at, work.due_at})
+        if (at != 0 && at <= client_.now()) dirty_.insert(uid);
     schedule();
   });
 }
@@ -203,9 +210,13 @@ bool ClusterReconciler::step(const std::string& uid) {
     work_.erase(uid);
     return false;
   }
-  const bool is_workload = objects::text_of(custom->object.key.kind).is_workload;
-  if (is_workload && custom->errors.empty() && !custom->object.is_ending) {
-    if (client_.now() >= work_[uid].retry_at && step_objects(uid, *custom)) return true;
+  const objects::Kind kind = custom->object.key.kind;
+  const bool is_queued = kind == objects::Kind::queue || kind == objects::Kind::job;
+  if (is_queued && kueue_ != Kueue::missing && !is_kueue_complete()) return false;  // The last list marks it.
+  if (custom->errors.empty() && !custom->object.is_ending && client_.now() >= work_[uid].retry_at) {
+    if (objects::text_of(kind).is_workload && step_objects(uid, *custom)) return true;
+    if (kind == objects::Kind::queue && step_queue(uid, *custom)) return true;
+    if (kind == objects::Kind::job && step_job(uid, *custom)) return true;
   }
   return step_status(uid, *custom);
 }

@@ -129,15 +129,15 @@ TEST(ClusterReconciler, reports_an_invalid_document_and_a_kind_that_it_does_not_
   ClusterScenario scenario;
   const auto replica = scenario.replica("a");
   scenario.apply("web", {{"run", {{"image", "i"}}}, {"gpu", {{"memory", "1 parsec"}}}});
-  scenario.server.put("/apis/carve.dev/v1/queues",
-                      {{"metadata", {{"name", "train"}}}, {"spec", {{"gpu", "mgpu"}}}});
+  scenario.server.put("/apis/carve.dev/v1/pools",
+                      {{"metadata", {{"name", "train"}}}, {"spec", json::object()}});
   scenario.run_for(10 * second_ns);
   EXPECT_THAT(scenario.status("web", "conditions")[0]["message"].get<std::string>(),
               HasSubstr("spec.gpu.memory: '1 parsec'"));
   EXPECT_EQ(scenario.deployment("web"), nullptr);
   EXPECT_EQ(replica->objects.count(objects::Kind::service), 0u);
-  const json* queue = scenario.server.find("/apis/carve.dev/v1/queues", "", "train");
-  EXPECT_EQ((*queue)["status"]["conditions"][0]["reason"], "NotSupported");
+  const json* pool = scenario.server.find("/apis/carve.dev/v1/pools", "", "train");
+  EXPECT_EQ((*pool)["status"]["conditions"][0]["reason"], "NotSupported");
   scenario.apply("web", ClusterScenario::spec(1, "serve"));
   scenario.run_for(10 * second_ns);
   expect_settled(scenario, "web", 1, "serve");

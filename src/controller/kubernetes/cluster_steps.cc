@@ -2,8 +2,11 @@
 // of the cluster is as the document describes.
 #include <algorithm>
 
+#include "controller/kubernetes/batch_jobs.h"
 #include "controller/kubernetes/cluster_reconciler.h"
 #include "controller/kubernetes/custom_resources.h"
+#include "controller/kubernetes/made_kinds.h"
+#include "controller/kubernetes/step_texts.h"
 #include "controller/kubernetes/workload_objects.h"
 #include "controller/objects/service_form.h"
 #include "core/invariant.h"
@@ -15,32 +18,6 @@ using kubernetes::ApiAnswer;
 using kubernetes::ObjectMeta;
 
 namespace {
-
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
-
-std::string message_of(const ApiAnswer& answer) {
-  const std::string message = kubernetes::read_status(answer.body).message;
-  return (message.empty() ? answer.problem : message).substr(0, 1000);
-}
-
-std::string message_of(const api::FieldErrors& errors) {
-  std::string out;
-  for (const api::FieldError& error : errors) out += (out.empty() ? "" : "; ") + error.message;
-  return out.substr(0, 2000);
-}
-
-std::string mark_of(const Json& made) {
-  const Json annotations = made["metadata"].value("annotations", Json::object());
-  return annotations.is_object() ? annotations.value(applied_annotation, "") : "";
-}
-
-// Returns the uid of the controlling owner; empty if there is none.
-std::string owner_in(const std::string& body) {
-  const auto object = kubernetes::read_object(body);
-  return object ? object->controller_uid : "";
-}
 
 Json revision_object(const Object& object, uint32_t number, const std::string& form) {
   const std::string singular(objects::text_of(object.key.kind).singular);
@@ -83,64 +60,77 @@ bool ClusterReconciler::step_objects(const std::string& uid, const CustomObject&
 // not changed.
 bool ClusterReconciler::step_object(const std::string& uid, const Json& wanted) {
   const std::string kind = wanted["kind"].get<std::string>();
-  if (const Json* made = state_.owned(uid, kind)) {
-    if (mark_of(*made) == mark_of(wanted)) return false;
+  if (const Json* made = state_.owned_like(uid, wanted)) {
+    if (kind == batch_job || mark_of(*made) == mark_of(wanted)) return false;
     return apply(uid, wanted);
   }
-  if (work_[uid].looked.contains(kind)) return apply(uid, wanted);
-  const std::string name = wanted["metadata"]["name"].get<std::string>();
-  return send(uid, {.target = path_of(wanted)}, [this, uid, kind, name](const ApiAnswer& answer) {
-    if (answer.status == 404) {
-      work_[uid].looked.insert(kind);
-    } else if (answer.status == 200 && owner_in(answer.body) == uid) {
-      take_made(uid, kind, answer);
-    } else if (answer.status == 200) {
-      failed(uid, {"NameTaken",
-                   fmt::format("the {} {} exists and does not belong to this object; delete it, or use "
-                               "another name",
-                               kind, name)});
-    } else {
-      failed(uid, {"ApplyFailed", message_of(answer)});
-    }
-  });
+  if (work_[uid].looked.contains(path_of(wanted)))
+    return kind == batch_job ? create(uid, wanted) : apply(uid, wanted);
+  return send(uid, {.target = path_of(wanted)},
+              [this, uid, wanted](const ApiAnswer& answer) { take_looked(uid, wanted, answer); });
 }
 
+void ClusterReconciler::take_looked(const std::string& uid, const Json& wanted, const ApiAnswer& answer) {
+  const std::string kind = wanted["kind"].get<std::string>();
+  if (answer.status == 404) {
+    work_[uid].looked.insert(path_of(wanted));
+    return;
+  }
+  const auto object = kubernetes::read_object(answer.body);
+  if (answer.status != 200 || !object) return failed(uid, {"ApplyFailed", message_of(answer)});
+  if (object->controller_uid == uid) return take_made(uid, wanted, answer);
+  const auto label = object->labels.find(managed_by_label);
+  if (made_kind(kind).is_shared && label != object->labels.end() && label->second == managed_by_carve) {
+    work_[uid].looked.insert(path_of(wanted));
+    return;
+  }
+  failed(uid,
+         {"NameTaken", fmt::format("the {} {} exists and does not belong to this object; delete it, or use "
+                                   "another name",
+                                   kind, object->name)});
+}
+
+// Each owner of a shared object is a field manager of its own, so that it adds itself to the owners.
 bool ClusterReconciler::apply(const std::string& uid, const Json& object) {
-  const std::string kind = object["kind"].get<std::string>();
+  std::string manager = managed_by_carve;
+  if (made_kind(object["kind"].get<std::string>()).is_shared)
+    manager += "-" + state_.find(uid)->object.key.name;
   return send(uid,
               {.method = "PATCH",
-               .target = path_of(object) + "?fieldManager=" + managed_by_carve,
+               .target = path_of(object) + "?fieldManager=" + manager,
                .body = dumped(object),
                .content_type = kubernetes::apply_patch_type},
-              [this, uid, kind](const ApiAnswer& answer) {
-                if (answer.is_success()) return take_made(uid, kind, answer);
+              [this, uid, object](const ApiAnswer& answer) {
+                if (answer.is_success()) return take_made(uid, object, answer);
                 const char* reason = answer.status == 409 ? "FieldConflict" : "ApplyFailed";
                 failed(uid, {reason, message_of(answer)});
               });
 }
 
-void ClusterReconciler::take_made(const std::string& uid, const std::string& kind, const ApiAnswer& answer) {
+void ClusterReconciler::take_made(const std::string& uid, const Json& wanted, const ApiAnswer& answer) {
   auto object = kubernetes::read_object(answer.body);
   if (!object) return failed(uid, {"ApplyFailed", object.error()});
-  work_[uid].looked.erase(kind);
+  work_[uid].looked.erase(path_of(wanted));
   object->document = answer.body;
-  state_.put(kind, *object);
+  state_.put(wanted["kind"].get<std::string>(), *object);
 }
 
 bool ClusterReconciler::step_unwanted(const std::string& uid, const std::vector<Json>& wanted) {
-  for (const std::string& kind : state_.owned_kinds(uid)) {
-    if (std::ranges::any_of(wanted, [&](const Json& one) { return one["kind"] == kind; })) continue;
-    const Json& made = *state_.owned(uid, kind);
-    if (made["metadata"].contains("deletionTimestamp")) continue;
+  std::set<std::string> paths;
+  for (const Json& one : wanted) paths.insert(path_of(one));
+  for (const auto& [kind, found] : state_.owned_objects(uid)) {
+    const Json& made = *found;
     Json named = made;
-    named["kind"] = kind;  // Items of a list have neither.
-    named["apiVersion"] = kind == ClusterState::deployment ? "apps/v1" : "v1";
+    named["kind"] = kind;  // Items of a list have none.
+    // A shared object may have other owners.
+    if (made_kind(kind).is_shared || paths.contains(path_of(named))) continue;
+    if (made["metadata"].contains("deletionTimestamp")) continue;
     const Json options{{"apiVersion", "v1"},
                        {"kind", "DeleteOptions"},
                        {"propagationPolicy", "Background"},
                        {"preconditions", {{"uid", made["metadata"]["uid"]}}}};
     return send(uid, {.method = "DELETE", .target = path_of(named), .body = dumped(options)},
-                [this, uid, kind, body = dumped(made)](const ApiAnswer& answer) {
+                [this, uid, kind = kind, body = dumped(made)](const ApiAnswer& answer) {
                   if (!answer.is_success() && answer.status != 404)
                     return failed(uid, {"DeleteFailed", message_of(answer)});
                   if (const auto object = kubernetes::read_object(body)) state_.remove(kind, *object);
@@ -162,11 +152,13 @@ bool ClusterReconciler::step_revision(const std::string& uid, const CustomObject
          .target = path + "?fieldManager=" + managed_by_carve,
          .body = dumped(revision_object(custom.object, known.empty() ? 1 : known.back().number + 1, form))},
         [this, uid](const ApiAnswer& answer) {
-          if (answer.is_success()) {
-            take_made(uid, kind, answer);
-            return publish_revisions({uid});
-          }
-          failed(uid, {"RevisionFailed", message_of(answer)});
+          auto made = answer.is_success()
+                          ? kubernetes::read_object(answer.body)
+                          : Result<ObjectMeta, std::string>(tl::unexpected(message_of(answer)));
+          if (!made) return failed(uid, {"RevisionFailed", made.error()});
+          made->document = answer.body;
+          state_.put(kind, *made);
+          publish_revisions({uid});
         });
   if (known.size() <= max_revisions) return false;
   return send(uid, {.method = "DELETE", .target = path + "/" + known.front().name},
@@ -180,22 +172,21 @@ bool ClusterReconciler::step_revision(const std::string& uid, const CustomObject
 
 namespace {
 
-// Returns the condition of a kind that the cluster keeps and does not run yet.
-objects::Condition not_run(objects::Kind kind) {
-  return {.type = "Ready",
-          .status = "False",
-          .reason = "NotSupported",
-          .message = fmt::format("this controller keeps {} on a cluster, but does not act on them yet",
-                                 objects::text_of(kind).plural)};
-}
-
-Json conditions_json(const std::vector<objects::Condition>& conditions) {
-  Json out = Json::array();
-  for (const objects::Condition& one : conditions) {
-    const auto json = api::parse(api::write(one));
-    if (json) out.push_back(*json);
-  }
-  return {{"conditions", std::move(out)}};
+// Returns the condition of an object that the cluster keeps and does not run yet.
+objects::Condition not_run(const Object& object) {
+  objects::Condition out{
+      .type = "Ready",
+      .status = "False",
+      .reason = "NotSupported",
+      .message = fmt::format("this controller keeps {} on a cluster, but does not act on them yet",
+                             objects::text_of(object.key.kind).plural)};
+  if (object.key.kind == objects::Kind::job)
+    out.message = fmt::format(
+        "this controller runs only custom jobs on a cluster; print the manifests of this {} job with 'carve "
+        "render', and submit them to {}",
+        text(job_spec(object).engine),
+        job_spec(object).engine == JobEngine::ray ? "KubeRay" : "the cluster with spark-submit");
+  return out;
 }
 
 }  // namespace
@@ -208,8 +199,11 @@ Json ClusterReconciler::status_of(const std::string& uid, const CustomObject& cu
         object.status.json(),
         {.type = "Accepted", .status = "False", .reason = "Invalid", .message = message_of(custom.errors)},
         now));
+  if (object.key.kind == objects::Kind::queue) return queue_status_of(uid, custom);
+  if (object.key.kind == objects::Kind::job && is_run_by_cluster(job_spec(object)))
+    return job_status_of(uid, custom);
   if (!objects::text_of(object.key.kind).is_workload)
-    return conditions_json(single_condition(object.status.json(), not_run(object.key.kind), now));
+    return conditions_json(single_condition(object.status.json(), not_run(object), now));
   const auto wanted = owned_objects(object);
   const auto known = state_.revisions(uid);
   const auto work = work_.find(uid);

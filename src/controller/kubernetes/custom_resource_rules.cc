@@ -29,6 +29,7 @@ constexpr const char* number_or_text = R"({"type":null,"default":null,"x-kuberne
 // The same for numbers with a fraction, which a schema can only accept together with every other value.
 constexpr const char* any_value =
     R"({"type":null,"default":null,"x-kubernetes-preserve-unknown-fields":true})";
+constexpr const char* image_text = R"({"maxLength":512,"pattern":"^([!-,.-~][!-~]*)?$"})";
 
 std::string range(uint64_t low, uint64_t high) {
   return fmt::format(R"({{"minimum":{},"maximum":{}}})", low, high);
@@ -85,7 +86,7 @@ CustomResourceRules workload_rules() {
                   {"Endpoint", "string", ".status.endpoint"},
                   {"Account", "string", ".metadata.labels.carve\\.dev/account", true}},
       .limits = {{"spec.replicas", range(0, workload::max_replicas)},
-                 {"spec.run.image", R"({"maxLength":512,"pattern":"^([!-,.-~][!-~]*)?$"})"},
+                 {"spec.run.image", image_text},
                  {"spec.run.workdir", R"({"pattern":"^(/[^\\x00-\\x1f\\x7f]*)?$"})"},
                  {"spec.port", range(1, UINT16_MAX)},
                  {"spec.readiness.httpGet.path", R"({"pattern":"^/[!-~]*$"})"},
@@ -198,6 +199,7 @@ CustomResourceRules job_rules() {
       .limits = {{"spec.queue", R"({"minLength":1})"},
                  {"spec.engine", words<JobEngine>()},
                  {"spec.run.command", R"({"minItems":1})"},
+                 {"spec.run.image", image_text},
                  {"spec.run", R"({"required":["command"]})"},
                  {"spec", R"({"required":["queue","run"]})"},
                  {"spec.retries", range(0, workload::max_job_retries)}},

@@ -1,7 +1,5 @@
 #include "controller/kubernetes/workload_objects.h"
 
-#include <algorithm>
-
 #include "controller/kubernetes/custom_object.h"
 #include "controller/objects/secret_text.h"
 #include "controller/objects/service_form.h"
@@ -15,25 +13,28 @@ using api::Json;
 
 // The annotation of `kubectl rollout restart`: another time replaces all pods.
 constexpr const char* restarted_annotation = "kubectl.kubernetes.io/restartedAt";
-constexpr size_t mark_digits = 16;
 
-Json owner_of(const Object& object) {
+}  // namespace
+
+Json owner_reference(const Object& object, bool is_controller) {
   return {{"apiVersion", objects::api_version},
           {"kind", objects::text_of(object.key.kind).kind},
           {"name", object.key.name},
           {"uid", object.uid},
-          {"controller", true},
-          {"blockOwnerDeletion", true}};
+          {"controller", is_controller},
+          {"blockOwnerDeletion", is_controller}};
 }
 
-// Marks the pods, so that a watch selects them and their usage is billed to the account.
-void mark_pods(Json& pods, const Object& object, const std::string& restarted_at) {
-  pods["metadata"]["labels"][managed_by_label] = managed_by_carve;
-  if (!object.account.empty()) pods["metadata"]["labels"][account_label] = object.account;
-  if (!restarted_at.empty()) pods["metadata"]["annotations"][restarted_annotation] = restarted_at;
+void mark_pods(Json& pod_template, const Object& object) {
+  Json& labels = pod_template["metadata"]["labels"];
+  labels[managed_by_label] = managed_by_carve;
+  if (!object.account.empty()) labels[account_label] = object.account;
 }
 
-}  // namespace
+std::string digest_of(const std::string& text) {
+  constexpr size_t digits = 16;
+  return sha256_hex(text).substr(0, digits);
+}
 
 std::string applied_mark(const Object& object) {
   std::string metadata = object.account;
@@ -41,7 +42,7 @@ std::string applied_mark(const Object& object) {
     metadata += '\0';
     for (const auto& [key, value] : *texts) metadata += fmt::format("{}={}\n", key, value);
   }
-  return fmt::format("{}-{}", object.generation, sha256_hex(metadata).substr(0, mark_digits));
+  return fmt::format("{}-{}", object.generation, digest_of(metadata));
 }
 
 std::string pod_selector(const Object& object) {
@@ -67,21 +68,13 @@ Result<OwnedObjects, api::FieldErrors> owned_objects(const Object& object) {
     of["namespace"] = object.key.namespace_;
     of["labels"][managed_by_label] = managed_by_carve;
     of["annotations"][applied_annotation] = applied_mark(object);
-    of["ownerReferences"] = Json::array({owner_of(object)});
-    if (one["kind"] == "Deployment") mark_pods(one["spec"]["template"], object, form.restarted_at);
+    of["ownerReferences"] = Json::array({owner_reference(object, true)});
+    if (one["kind"] != "Deployment") continue;
+    Json& pods = one["spec"]["template"];
+    mark_pods(pods, object);
+    if (!form.restarted_at.empty()) pods["metadata"]["annotations"][restarted_annotation] = form.restarted_at;
   }
   return out;
-}
-
-std::string path_of(const Json& object, bool with_name) {
-  const std::string version = object["apiVersion"].get<std::string>();
-  const std::string kind = object["kind"].get<std::string>();
-  std::string plural = kind + "s";
-  std::ranges::transform(plural, plural.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::string out = fmt::format("{}/{}/namespaces/{}/{}", version == "v1" ? "/api" : "/apis", version,
-                                object["metadata"]["namespace"].get<std::string>(), plural);
-  return with_name ? out + "/" + object["metadata"]["name"].get<std::string>() : out;
 }
 
 }  // namespace carve::controller

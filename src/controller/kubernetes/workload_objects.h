@@ -27,13 +27,19 @@ struct OwnedObjects {
 // Returns the objects, or every field that cannot be expressed in Kubernetes.
 Result<OwnedObjects, api::FieldErrors> owned_objects(const Object&);
 
+// Returns a digest for marks: 16 digits.
+std::string digest_of(const std::string& text);
+
 // Returns the mark of the object's current document: "3-0a1b2c3d4e5f6071".
 std::string applied_mark(const Object&);
 
 // Returns the label selector of its pods.
 std::string pod_selector(const Object&);
 
-// Returns the path of an object that owned_objects() returned: its collection, or with its name.
-std::string path_of(const api::Json& object, bool with_name = true);
+// Returns the reference to the custom resource as the owner of an object.
+api::Json owner_reference(const Object&, bool is_controller);
+
+// Marks the pods of a template, so that a watch selects them and their usage is billed to the account.
+void mark_pods(api::Json& pod_template, const Object&);
 
 }  // namespace carve::controller

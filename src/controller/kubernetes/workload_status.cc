@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "controller/kubernetes/json_members.h"
+#include "controller/kubernetes/pod_reading.h"
 #include "controller/kubernetes/workload_objects.h"
 #include "controller/objects/gpu_text.h"
 #include "controller/objects/service_form.h"
-#include "kubernetes/format/pod_slices.h"
 #include "objects/rules/service_terms.h"
 #include "os/clock.h"
 
@@ -17,47 +17,6 @@ using api::Json;
 using objects::Condition;
 using objects::ReplicaState;
 using objects::WorkloadPhase;
-
-// The members of objects that come from outside: a value of another type counts as absent.
-uint32_t count_at(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_number_unsigned()
-             ? static_cast<uint32_t>(std::min<uint64_t>(value.get<uint64_t>(), UINT32_MAX))
-             : 0;
-}
-// Returns the element of the list whose `type` has this value, or null.
-const Json& condition_of(const Json& object, std::string_view type) {
-  static const Json none;
-  for (const Json& one : member(member(object, "status"), "conditions"))
-    if (text_at(one, "type") == type) return one;
-  return none;
-}
-
-// Why a pod does not run, in the order in which the reasons hide others.
-struct PodReason {
-  WorkloadPhase phase = WorkloadPhase::running;
-  std::string reason, message;
-};
-
-bool is_pull_reason(std::string_view reason) {
-  return reason == "ImagePullBackOff" || reason == "ErrImagePull" || reason == "InvalidImageName" ||
-         reason == "ErrImageNeverPull";
-}
-
-PodReason reason_of(const Json& pod) {
-  for (const Json& container : member(member(pod, "status"), "containerStatuses")) {
-    const Json& waiting = member(member(container, "state"), "waiting");
-    const std::string reason = text_at(waiting, "reason");
-    if (is_pull_reason(reason))
-      return {WorkloadPhase::image_pull_failed, reason, text_at(waiting, "message")};
-    if (reason == "CrashLoopBackOff")
-      return {WorkloadPhase::crash_loop_back_off, reason, text_at(waiting, "message")};
-  }
-  const Json& scheduled = condition_of(pod, "PodScheduled");
-  if (text_at(scheduled, "status") == "False")
-    return {WorkloadPhase::waiting, "NoCapacity", text_at(scheduled, "message")};
-  return {};
-}
 
 bool is_ready(const Json& pod) { return text_at(condition_of(pod, "Ready"), "status") == "True"; }
 
@@ -80,19 +39,6 @@ uint32_t restarts_of(const Json& pod) {
   return out;
 }
 
-// Returns how the container of the pod ended last: "exit status 1", "signal 9".
-std::string last_exit(const Json& pod) {
-  for (const Json& container : member(member(pod, "status"), "containerStatuses"))
-    for (const char* state : {"state", "lastState"}) {
-      const Json& ended = member(member(container, state), "terminated");
-      if (!ended.is_object()) continue;
-      const uint32_t signal = count_at(ended, "signal");
-      return signal != 0 ? fmt::format("signal {}", signal)
-                         : fmt::format("exit status {}", count_at(ended, "exitCode"));
-    }
-  return "";
-}
-
 objects::ReplicaStatus replica_status(const Json& pod, uint32_t index, uint32_t revision, uint32_t port) {
   objects::ReplicaStatus out{.index = index,
                              .revision = revision,
@@ -102,22 +48,8 @@ objects::ReplicaStatus replica_status(const Json& pod, uint32_t index, uint32_t 
                              .port = port,
                              .restarts = restarts_of(pod),
                              .last_exit = last_exit(pod)};
-  const std::string text =
-      text_at(member(member(pod, "metadata"), "annotations"), kubernetes::slices_annotation);
-  if (text.empty()) return out;
-  if (const auto slices = kubernetes::read_slices(text))
-    for (const auto& [name, slice] : slices->containers)
-      for (const kubernetes::PlacedPart& part : slice.parts) out.devices.push_back(carve::text(part.device));
+  out.devices = devices_of(pod);
   return out;
-}
-
-void add_condition(std::vector<Condition>& out, const std::vector<Condition>& before, Condition condition,
-                   int64_t now_ns) {
-  const auto old = std::ranges::find(before, condition.type, &Condition::type);
-  const bool is_same = old != before.end() && old->status == condition.status;
-  condition.last_transition_time =
-      is_same ? old->last_transition_time : os::rfc3339(now_ns, os::Decimals::milliseconds);
-  out.push_back(std::move(condition));
 }
 
 // The Deployment's numbers.
@@ -192,6 +124,15 @@ void add_gpu(objects::ServiceStatus& status, const objects::ServiceSpec& spec) {
 }
 
 }  // namespace
+
+void add_condition(std::vector<Condition>& out, const std::vector<Condition>& before, Condition condition,
+                   int64_t now_ns) {
+  const auto old = std::ranges::find(before, condition.type, &Condition::type);
+  const bool is_same = old != before.end() && old->status == condition.status;
+  condition.last_transition_time =
+      is_same ? old->last_transition_time : os::rfc3339(now_ns, os::Decimals::milliseconds);
+  out.push_back(std::move(condition));
+}
 
 objects::ServiceStatus workload_status(const WorkloadView& view, int64_t now_ns) {
   const auto& before = view.object.status.as<objects::ServiceStatus>();

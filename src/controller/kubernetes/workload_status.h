@@ -32,6 +32,10 @@ struct WorkloadView {
 // not changed.
 objects::ServiceStatus workload_status(const WorkloadView&, int64_t now_ns);
 
+// Appends the condition, with its time in `before` if its status has not changed.
+void add_condition(std::vector<objects::Condition>& out, const std::vector<objects::Condition>& before,
+                   objects::Condition, int64_t now_ns);
+
 // Returns the conditions of an object whose document is invalid, or whose kind the cluster does not run: one
 // condition, with its previous time if it has not changed. `before` is the status as JSON.
 std::vector<objects::Condition> single_condition(const std::string& before, objects::Condition,

@@ -28,8 +28,8 @@ void check_path(const char* field, const std::string& path, ErrorList& errors) {
 
 void check_run(const objects::JobSpec& spec, ErrorList& errors) {
   const objects::Run& run = spec.run;
-  if (!run.image.empty())
-    errors.add("spec.run.image", run.image, "a job must run a local program; set spec.run.command");
+  if (const std::string problem = image_problem(run.image); !problem.empty())
+    errors.add("spec.run.image", run.image, "{}", problem);
   if (!run.args.empty())
     errors.add("spec.run.args", run.args.front(),
                "{}: jobs do not support args; add them to spec.run.command", typed(run.args.front()));

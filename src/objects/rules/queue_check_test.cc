@@ -58,11 +58,12 @@ TEST(QueueCheck, a_quota_consists_of_devices_or_of_amounts) {
 TEST(JobCheck, all_errors_of_a_job_are_reported_together) {
   const auto wrong = read_job(
       R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{"name":"a"},"spec":{"engine":"flink","retries":101,
-          "parameters":{"a b":"x"},"python":"python3","run":{"image":"i","workdir":"here","env":{"A=B":"c"}}}})");
+          "parameters":{"a b":"x"},"python":"python3","run":{"image":"-i","workdir":"here","env":{"A=B":"c"}}}})");
   ASSERT_FALSE(wrong);
   EXPECT_THAT(messages(wrong.error()),
               ElementsAre("spec.queue: is required; list the queues with 'carve get queues'",
-                          "spec.run.image: a job must run a local program; set spec.run.command",
+                          "spec.run.image: '-i' is not an image; use at most 512 printable ASCII characters "
+                          "without spaces, and no - at the beginning",
                           "spec.run.workdir: 'here' is not an absolute path",
                           "spec.run.env: 'A=B' is not a valid variable name: printable ASCII characters "
                           "without =, at least one",

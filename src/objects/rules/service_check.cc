@@ -54,12 +54,8 @@ void check_run(const objects::Run& run, ErrorList& errors) {
   if (run.command.empty() && run.image.empty() && !run.args.empty())
     errors.add("spec.run.args", run.args.front(), "{}: args require a program; set it in spec.run.command",
                typed(run.args.front()));
-  if (run.image.size() > max_image_bytes || !is_printable(run.image) || run.image.starts_with('-') ||
-      run.image.find(' ') != std::string::npos)
-    errors.add("spec.run.image", run.image,
-               "{} is not an image; use at most {} printable ASCII characters without spaces, and no - "
-               "at the beginning",
-               typed(run.image), max_image_bytes);
+  if (const std::string problem = image_problem(run.image); !problem.empty())
+    errors.add("spec.run.image", run.image, "{}", problem);
   if (!run.workdir.empty() && (!run.workdir.starts_with('/') || has_control(run.workdir)))
     errors.add("spec.run.workdir", run.workdir, "{} is not an absolute path; start it with '/'",
                typed(run.workdir));
@@ -167,6 +163,16 @@ std::string visible_devices_problem(const std::map<std::string, std::string>& en
     at = end + 1;
   }
   return "";
+}
+
+std::string image_problem(const std::string& image) {
+  if (image.size() <= max_image_bytes && is_printable(image) && !image.starts_with('-') &&
+      image.find(' ') == std::string::npos)
+    return "";
+  return fmt::format(
+      "{} is not an image; use at most {} printable ASCII characters without spaces, and no - at the "
+      "beginning",
+      typed(image), max_image_bytes);
 }
 
 bool is_env_name(std::string_view name) {

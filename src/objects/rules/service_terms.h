@@ -48,6 +48,9 @@ api::FieldErrors check(const objects::Service&);
 api::FieldErrors check_metadata(const objects::Metadata&);
 api::FieldErrors check_spec(const objects::ServiceSpec&);
 
+// Returns why the text cannot name a container image. Empty if it can, or if the text is empty.
+std::string image_problem(const std::string& image);
+
 // Returns whether the name is allowed for a variable. Such a name cannot forge a line in a file of variables.
 bool is_env_name(std::string_view);
 inline constexpr std::string_view env_name_rule =

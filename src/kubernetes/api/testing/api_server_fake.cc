@@ -154,6 +154,8 @@ ApiServerFake::Answer ApiServerFake::act(const Request& request, const ApiPath& 
   if (path.resource.empty()) {
     if (request.target == "/readyz") return {200, "ok"};
     if (request.target == "/version") return {200, version_text};
+    if (request.method == "GET" && groups.contains(request.target))
+      return {200, R"({"kind":"APIResourceList"})"};
     return problem(404, "NotFound", "the server could not find the requested resource");
   }
   if (path.resource == "tokenreviews" || path.resource == "subjectaccessreviews")
@@ -300,13 +302,21 @@ ApiServerFake::Answer ApiServerFake::patch(const Request& request, const ApiPath
 }
 
 // Server-side apply of one manager: members of the spec that it leaves out are removed. Other managers' fields are
-// not modelled; a fault injects their conflicts.
+// not modelled, except that each adds its owners; a fault injects conflicts.
 ApiServerFake::Answer ApiServerFake::apply(const Request& request, const ApiPath& path) {
   const json given = json::parse(request.body, nullptr, false);
   if (!given.is_object()) return problem(400, "BadRequest", "the body is not an object");
   json object = *find(path.collection(), path.name_space, path.name);
   json metadata = object["metadata"];
+  json owners = metadata.value("ownerReferences", json::array());
   metadata.merge_patch(given.value("metadata", json::object()));
+  if (metadata.contains("ownerReferences")) {
+    for (const json& one : metadata["ownerReferences"]) {
+      const auto is_same = [&](const json& known) { return known["uid"] == one["uid"]; };
+      if (std::ranges::none_of(owners, is_same)) owners.push_back(one);
+    }
+    metadata["ownerReferences"] = std::move(owners);
+  }
   for (const auto& [key, value] : given.items()) object[key] = value;
   object["metadata"] = std::move(metadata);
   return store(path, std::move(object));

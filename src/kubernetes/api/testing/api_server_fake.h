@@ -15,6 +15,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,8 @@ class ApiServerFake {
   std::function<bool(const Object& spec)> is_allowed =
       nullptr;  // Decides a SubjectAccessReview; if null, nothing is allowed.
   std::string version_text = R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})";  // For GET /version.
+  std::set<std::string>
+      groups;  // "/apis/GROUP/VERSION": those that discovery finds. Their objects are always served.
   std::string now_text = "2026-01-01T00:00:00Z";
 
  private:
