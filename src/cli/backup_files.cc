@@ -139,18 +139,52 @@ Outcome<void> check_part(const std::string& folder, const BackupPart& part) {
   return {};
 }
 
+// A new folder that only this user can change, in a folder that another user may own. It is used by its descriptor,
+// because the other user can replace the name.
+struct PrivateFolder {
+  os::Fd fd;
+  std::string path() const { return fmt::format("/proc/self/fd/{}", fd.get()); }
+};
+
+Outcome<PrivateFolder> make_private_folder(int parent, const std::string& name) {
+  if (mkdirat(parent, name.c_str(), private_folder) != 0) return trouble(name, errno);
+  PrivateFolder out{os::Fd(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC))};
+  struct stat status {};
+  if (!out.fd || fstat(out.fd.get(), &status) != 0) return trouble(name, errno);
+  if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
+    return failure(FailureKind::failed_precondition, "{}: another user has replaced it", name);
+  return out;
+}
+
 // Copies the files to `to`. They belong to the owner of the state folder afterwards.
-Outcome<void> stage(const std::string& folder, const BackupPart& part, const std::string& to,
+Outcome<void> stage(const std::string& folder, const BackupPart& part, const PrivateFolder& to,
                     const struct stat& owner) {
-  if (auto made = make_folder(to); !made) return made;
   for (const BackupFile& file : part.files) {
-    const std::string path = fmt::format("{}/{}", to, file.name);
+    const std::string path = fmt::format("{}/{}", to.path(), file.name);
     const auto copied = copy(fmt::format("{}/{}", folder, file.name), path);
     if (!copied) return tl::unexpected(copied.error());
-    if (!*copied) return trouble(path, ENOENT);
-    if (lchown(path.c_str(), owner.st_uid, owner.st_gid) != 0) return trouble(path, errno);
+    if (!*copied) return trouble(file.name, ENOENT);
+    if (lchown(path.c_str(), owner.st_uid, owner.st_gid) != 0) return trouble(file.name, errno);
   }
   return {};
+}
+
+// Removes a private folder with its files.
+void remove(const PrivateFolder& folder, int parent, const std::string& name) {
+  std::error_code ignored;
+  for (const auto& file : fs::directory_iterator(folder.path(), ignored)) fs::remove(file.path(), ignored);
+  unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+}
+
+// Opens the state folder, which is created if it is missing.
+Outcome<os::Fd> open_state(const BackupPart& part) {
+  struct stat status {};
+  if (lstat(part.state.c_str(), &status) != 0 && errno == ENOENT)
+    if (auto made = os::make_directory(part.state, part.program == "agent" ? 0711 : private_folder); !made)
+      return tl::unexpected(made.error());
+  os::Fd state(open(part.state.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!state) return trouble(part.state, errno);
+  return state;
 }
 
 }  // namespace
@@ -185,35 +219,38 @@ Outcome<Backup> read_backup(const std::string& folder) {
 Outcome<std::string> restore_part(const std::string& backup, const BackupPart& part, int64_t now_ns) {
   const std::string folder = fmt::format("{}/{}", backup, part.program);
   const std::string time = os::rfc3339(now_ns, os::Decimals::milliseconds);
-  const std::string staged = fmt::format("{}/restore-{}", part.state, time);
-  const std::string former = fmt::format("{}/before-restore-{}", part.state, time);
-  if (auto made = os::make_directory(part.state, 0711); !made) return tl::unexpected(made.error());
+  const std::string staged_name = "restore-" + time, former_name = "before-restore-" + time;
+  const auto state = open_state(part);
+  if (!state) return tl::unexpected(state.error());
   const std::string lock = part.program == "agent" ? "lock" : "controller.lock";
   const auto held =
       os::hold_lock(fmt::format("{}/{}", part.state, lock), part.program, "the state " + part.state);
   if (!held) return tl::unexpected(held.error());
   struct stat owner {};
-  if (lstat(part.state.c_str(), &owner) != 0 || fchown(held->get(), owner.st_uid, owner.st_gid) != 0)
+  if (fstat(state->get(), &owner) != 0 || fchown(held->get(), owner.st_uid, owner.st_gid) != 0)
     return trouble(part.state, errno);
   if (auto checked = check_part(folder, part); !checked) return tl::unexpected(checked.error());
-  std::error_code ignored;
-  if (auto copied = stage(folder, part, staged, owner); !copied) {
-    fs::remove_all(staged, ignored);
+  const auto staged = make_private_folder(state->get(), staged_name);
+  if (!staged) return tl::unexpected(staged.error());
+  if (auto copied = stage(folder, part, *staged, owner); !copied) {
+    remove(*staged, state->get(), staged_name);
     return tl::unexpected(copied.error());
   }
   const auto present = regular_files(part.state);
   if (!present) return tl::unexpected(present.error());
-  if (auto made = make_folder(former); !made) return tl::unexpected(made.error());
-  const auto move = [](const std::string& name, const std::string& from, const std::string& to) {
-    return rename(fmt::format("{}/{}", from, name).c_str(), fmt::format("{}/{}", to, name).c_str()) == 0;
+  const auto former = make_private_folder(state->get(), former_name);
+  if (!former) return tl::unexpected(former.error());
+  const auto move = [](const std::string& name, int from, int to) {
+    return renameat(from, name.c_str(), to, name.c_str()) == 0;
   };
   for (const std::string& name : *present)
-    if (name != lock && !move(name, part.state, former)) return trouble(part.state + "/" + name, errno);
+    if (name != lock && !move(name, state->get(), former->fd.get()))
+      return trouble(part.state + "/" + name, errno);
   for (const BackupFile& file : part.files)
-    if (!move(file.name, staged, part.state)) return trouble(part.state + "/" + file.name, errno);
-  rmdir(staged.c_str());
-  const bool had_none = rmdir(former.c_str()) == 0;
-  return had_none ? std::string() : former;
+    if (!move(file.name, staged->fd.get(), state->get())) return trouble(part.state + "/" + file.name, errno);
+  unlinkat(state->get(), staged_name.c_str(), AT_REMOVEDIR);
+  const bool had_none = unlinkat(state->get(), former_name.c_str(), AT_REMOVEDIR) == 0;
+  return had_none ? std::string() : fmt::format("{}/{}", part.state, former_name);
 }
 
 }  // namespace carve::cli

@@ -116,3 +116,31 @@ def test_an_interrupted_backup_is_named(home):
     (home / "b.partial").mkdir()
     refused = carve(home, "backup", str(home / "b"))
     assert refused.returncode == 1 and "b.partial exists; remove it" in refused.stderr, refused.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="restores another user's state as root")
+def test_root_restores_the_state_of_another_user(home):
+    """The files belong to that user afterwards, and a new state folder is as the controller makes it."""
+    up(home)
+    good(home, "down")
+    state = home / ".local/state"
+    good(home, "backup", str(home / "b"), "--only", "controller", "--controller-state", str(state / "carve-controller"))
+    owner = (state / "carve-controller").stat()
+    done = subprocess.run([BUILD / "bin/carve", "restore", str(home / "b")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert owner.st_uid != 0
+    database = (state / "carve-controller/controller.db").stat()
+    assert (database.st_uid, database.st_gid) == (owner.st_uid, owner.st_gid)
+    assert list((state / "carve-controller").glob("before-restore-*/controller.db"))
+    assert not list((state / "carve-controller").glob("restore-*"))
+    up(home)
+    good(home, "down")
+
+    shutil.rmtree(state / "carve-controller")
+    done = subprocess.run([BUILD / "bin/carve", "restore", str(home / "b")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert oct((state / "carve-controller").stat().st_mode & 0o777) == "0o700"
+    (state / "carve-controller").rename(state / "elsewhere")
+    (state / "carve-controller").symlink_to(state / "elsewhere")
+    linked = subprocess.run([BUILD / "bin/carve", "restore", str(home / "b")], capture_output=True, text=True)
+    assert linked.returncode == 1 and "carve-controller: Not a directory" in linked.stderr, linked.stderr
