@@ -55,7 +55,7 @@ def test_the_limit_holds_when_carve_is_killed_and_when_the_agent_is_restarted(wo
 
 def test_the_limit_is_shown_and_can_be_changed(world):
     assert run(world, "-d", "--time", "2h").returncode == 0
-    assert "limit        2h00m, " in world.carve("show", "a").stdout
+    assert "time limit of 2h set by " in world.carve("show", "a").stdout and "limit        2h00m, " in world.carve("show", "a").stdout
     assert world.carve("set", "a", "--time", "0").stdout == "a: no time limit\n"
     assert "\nlimit " not in world.carve("show", "a").stdout
     assert world.carve("set", "a", "--time", "1s", "--stop-timeout", "5s").stdout == "a: time limit in 1s\n"

@@ -13,13 +13,6 @@ namespace {
 
 constexpr int64_t kill_again_ns = 100 * os::millisecond;
 
-// Returns the time in its largest whole unit: "90s", "2h".
-std::string text_of_seconds(uint64_t seconds) {
-  for (const auto& [unit, size] : {std::pair{'d', 86400U}, std::pair{'h', 3600U}, std::pair{'m', 60U}})
-    if (seconds >= size && seconds % size == 0) return fmt::format("{}{}", seconds / size, unit);
-  return fmt::format("{}s", seconds);
-}
-
 // Returns why the slice ends: its time limit if that was reached, otherwise `why`.
 std::string reason_of(const LiveSlice& slice, const std::string& why) {
   if (!slice.is_over_time()) return why;

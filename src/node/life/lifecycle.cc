@@ -332,9 +332,9 @@ Outcome<void> Lifecycle::limit_time(LiveSlice& slice, const api::TimeLimit& limi
                       .grace_seconds = limit.grace_seconds,
                       .at_ns = os::monotonic_ns() + static_cast<int64_t>(limit.seconds) * os::second};
   node_.pages.write_state(slice);
-  node_.event(slice.name(), limit.seconds == 0
-                                ? "time limit removed by " + by
-                                : fmt::format("time limit of {} s set by {}", limit.seconds, by));
+  node_.event(slice.name(), limit.seconds == 0 ? "time limit removed by " + by
+                                               : fmt::format("time limit of {} set by {}",
+                                                             text_of_seconds(limit.seconds), by));
   ending_.watch_deadline(slice);
   return {};
 }

@@ -2,8 +2,11 @@
 // it out.
 #pragma once
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "os/clock.h"
 
@@ -40,6 +43,13 @@ constexpr NextDeadlineStep next_step(const SliceDeadline& deadline, int64_t now_
           : deadline.warned_ns + static_cast<int64_t>(deadline.grace_seconds) * os::second;
   if (now_ns >= next_ns) return {DeadlineStep::end, 0};
   return {DeadlineStep::wait, next_ns - now_ns};
+}
+
+// Returns the time in its largest whole unit, as users write it: "90s", "2h".
+inline std::string text_of_seconds(uint64_t seconds) {
+  for (const auto& [unit, size] : {std::pair{'d', 86400U}, std::pair{'h', 3600U}, std::pair{'m', 60U}})
+    if (seconds >= size && seconds % size == 0) return fmt::format("{}{}", seconds / size, unit);
+  return fmt::format("{}s", seconds);
 }
 
 }  // namespace carve::node

@@ -32,5 +32,11 @@ TEST(SliceDeadline, ends_the_slice_with_sigterm_if_there_is_no_grace_time) {
   EXPECT_EQ(next_step(deadline, 7).step, DeadlineStep::end);
 }
 
+TEST(SliceDeadline, shows_a_time_in_its_largest_whole_unit) {
+  for (const auto& [seconds, text] : {std::pair{1U, "1s"}, std::pair{90U, "90s"}, std::pair{120U, "2m"},
+                                      std::pair{7200U, "2h"}, std::pair{172800U, "2d"}, std::pair{0U, "0s"}})
+    EXPECT_EQ(text_of_seconds(seconds), text);
+}
+
 }  // namespace
 }  // namespace carve::node
