@@ -15,6 +15,8 @@ def read_rows(table):
     for line in table.read_text().splitlines():
         if line and not line.startswith("#"):
             folder, _, uses = line.partition(":")
+            if folder.strip() in rows:
+                sys.exit(f"{table}: {folder.strip()} has two rows")
             rows[folder.strip()] = uses.split()
     return rows
 
