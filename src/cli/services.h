@@ -68,7 +68,7 @@ void add_wait(CLI::App* verb, std::string& time, const char* help);
 unsigned seconds_of(const std::string& time);  // The text must be valid.
 
 // Waits until the workload reaches its desired state, `Running` or `Stopped`. Prints each change of its state
-// on standard error if that is a terminal or `progress` is set. Prints a message and returns false if the
+// on standard error. Prints a message and returns false if the
 // workload fails or the time limit passes.
 bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds);
 
