@@ -1,4 +1,5 @@
 """Queues and jobs on a cluster with Kueue. The cluster has no kubelet; the tests end the pods of jobs."""
+import json
 import subprocess
 import time
 
@@ -8,6 +9,7 @@ from cluster import HERE, ROOT, SYSTEM, node_object, until
 from cluster_controller import ClusterController, lease_version
 
 JOBS = "/apis/carve.dev/v1/namespaces/default/jobs"
+NODE = "jobs"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 
 
@@ -30,8 +32,10 @@ def server(cluster):
     cluster.kubectl("scale", "deployment/carve-controller", "-n", SYSTEM, "--replicas=0")  # The tests start it as processes.
     cluster.kubectl("wait", "--for=condition=Established", "crd/jobs.carve.dev", "--timeout=30s")
     assert until(lambda: "rayclusters" in cluster.kubectl("api-resources", "--api-group=carve.dev", "--cached=false", check=False))
-    node = node_object(91)
+    node = node_object(91, NODE)
     node["metadata"]["annotations"] = {}
+    for amounts in (node["status"]["capacity"], node["status"]["allocatable"]):
+        amounts.update({"carve.dev/memory": "0", "carve.dev/compute": "0"})  # Nothing but the quotas of the queues.
     cluster.api.call("POST", "/api/v1/nodes", node)
     yield cluster
     cluster.api.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
@@ -94,7 +98,9 @@ def status_of(server, name):
 
 
 def until_phase(server, controller, name, phase, seconds=40):
-    assert until(lambda: status_of(server, name).get("phase") == phase, seconds), (status_of(server, name), controller.log()[-3000:])
+    if not until(lambda: status_of(server, name).get("phase") == phase, seconds):
+        print(server.kubectl("get", "clusterqueues,cohorts,resourceflavors,workloads", "-A", "-o", "yaml"))
+        pytest.fail(f"{json.dumps(status_of(server, name))}\n{controller.log()[-3000:]}")
     return status_of(server, name)
 
 
@@ -121,9 +127,10 @@ def test_kueue_is_found_while_the_controller_runs_and_the_second_job_waits(serve
     server.kubectl("apply", "-f", "-", stdin=job("first", tasks=1))
     until_phase(server, controller, "first", "Starting", 60)
     controller.carve("apply", "-f", "-", stdin=job("second"))
-    assert until(lambda: status_of(server, "second").get("position") == 1), status_of(server, "second")
+    insufficient = "insufficient unused quota for carve.dev/compute"
+    assert until(lambda: insufficient in status_of(server, "second").get("reason", "")), status_of(server, "second")
     second = status_of(server, "second")
-    assert second["phase"] == "Queued" and "insufficient unused quota for carve.dev/compute" in second["reason"], second
+    assert second["phase"] == "Queued" and second["position"] == 1, second
     assert second["gpu"] == "1000 MiB, 60%" and second["slices"] == 1 and second["shareBp"] == 6000
     train = server.api.get("/apis/carve.dev/v1/queues/train")["status"]
     assert until(lambda: server.api.get("/apis/carve.dev/v1/queues/train")["status"].get("waiting") == 1), train
@@ -171,6 +178,27 @@ def test_borrowed_quota_comes_back(server, controller, kueue):
     assert status_of(server, "own")["phase"] == "Starting", "no running job is stopped"
     end_pods(server, "own")
     until_phase(server, controller, "third", "Starting")
+
+
+def test_a_queue_without_a_quota_shares_the_devices_of_the_nodes(server, controller, kueue):
+    def set_devices(count):
+        amounts = {"carve.dev/memory": f"{22 * count}Gi", "carve.dev/compute": str(100 * count)}
+        status, answer = server.api.call("PATCH", f"/api/v1/nodes/{NODE}/status", {"status": {"capacity": amounts, "allocatable": amounts}},
+                                         "application/merge-patch+json")
+        assert status == 200, answer
+    server.kubectl("apply", "-f", ROOT / "examples/queue.yaml")
+    path = "/apis/carve.dev/v1/queues/train"
+    assert until(lambda: "no node of its pool reports devices" in condition(server, path).get("message", "")), condition(server, path)
+    set_devices(1)
+    try:
+        for name in ("first", "second"):
+            controller.carve("apply", "-f", "-", stdin=job(name))
+            assert until(lambda: status_of(server, name).get("phase") == ("Starting" if name == "first" else "Queued")), status_of(server, name)
+        assert until(lambda: status_of(server, "second").get("position") == 1)
+        set_devices(2)
+        until_phase(server, controller, "second", "Starting")
+    finally:
+        set_devices(0)
 
 
 def test_a_cancelled_job_frees_its_quota(server, controller, kueue):
@@ -229,6 +257,8 @@ def test_the_objects_of_a_queue_go_with_it(server, controller, kueue):
     assert until(lambda: len(server.api.get(f"{KUEUE}/resourceflavors/carve")["metadata"]["ownerReferences"]) == 2)
     controller.carve("delete", "queue/other")
     assert until(lambda: server.api.call("GET", f"{KUEUE}/clusterqueues/other")[0] == 404, 60)
-    assert server.api.call("GET", f"{KUEUE}/resourceflavors/carve")[0] == 200, "it still belongs to the other queue"
+    for shared in ("resourceflavors", "cohorts"):
+        assert until(lambda: len(server.api.get(f"{KUEUE}/{shared}/carve")["metadata"]["ownerReferences"]) == 1, 60), shared
     controller.carve("delete", "queue/train")
-    assert until(lambda: server.api.call("GET", f"{KUEUE}/resourceflavors/carve")[0] == 404, 60)
+    for shared in ("resourceflavors", "cohorts"):
+        assert until(lambda: server.api.call("GET", f"{KUEUE}/{shared}/carve")[0] == 404, 60), shared

@@ -67,6 +67,7 @@ class ClusterReconciler {
   using Watches = std::vector<std::unique_ptr<kubernetes::ObjectWatch>>;
 
   void watch_kinds();
+  void watch_nodes();
   void watch_made(Watches&, const char* kind, const std::string& label_selector);
   void discover();
   void found_kueue(bool is_present);
@@ -91,6 +92,7 @@ class ClusterReconciler {
   bool create(const std::string& uid, const api::Json& object);
   bool step_status(const std::string& uid, const CustomObject&);
   api::Json status_of(const std::string& uid, const CustomObject&) const;
+  Result<OwnedObjects, api::FieldErrors> objects_of_queue(const CustomObject&) const;
   api::Json queue_status_of(const std::string& uid, const CustomObject&) const;
   api::Json job_status_of(const std::string& uid, const CustomObject&) const;
   void set_problem(const std::string& uid, ClusterProblem problem) {
@@ -112,6 +114,7 @@ class ClusterReconciler {
   std::unique_ptr<kubernetes::ApiCall> soon_, retry_;
   mutable os::Mutex mutex_;
   std::map<std::string, std::vector<ClusterRevision>> revisions_ GUARDED_BY(mutex_);  // By uid.
+  ClusterCapacity capacity_;
   Kueue kueue_ = Kueue::unknown;
   std::unique_ptr<kubernetes::ApiCall> discovery_, next_discovery_;
   Watches watches_, kueue_watches_;  // Declared last: they call the others.

@@ -113,13 +113,17 @@ std::vector<ClusterRevision> ClusterState::revisions(const std::string& uid) con
 
 std::vector<std::string> ClusterState::related(const CustomObject& custom) const {
   const ObjectKey& key = custom.object.key;
-  if (key.kind == objects::Kind::queue) return jobs_of(key.name);
+  if (key.kind == objects::Kind::queue) {
+    std::vector<std::string> out = jobs_of(key.name);
+    for (const auto& [name, uid] : queues_) out.push_back(uid);
+    return out;
+  }
   const CustomObject* found =
       key.kind == objects::Kind::job ? queue(custom.object.spec.as<objects::JobSpec>().queue) : nullptr;
   return found == nullptr ? std::vector<std::string>() : std::vector{found->object.uid};
 }
 
-// A queue and its jobs depend on each other's documents, not on each other's statuses.
+// A queue, the other queues and its jobs depend on each other's documents, not on each other's statuses.
 std::vector<std::string> ClusterState::put_custom(CustomObject custom) {
   const std::string uid = custom.object.uid;
   const auto known = customs_.find(uid);
@@ -256,6 +260,15 @@ uint32_t ClusterState::position(const std::string& uid) const {
 const CustomObject* ClusterState::queue(const std::string& name) const {
   const auto found = queues_.find(name);
   return found == queues_.end() ? nullptr : find(found->second);
+}
+
+std::vector<const Object*> ClusterState::queues_of(const std::string& pool) const {
+  std::vector<const Object*> out;
+  for (const auto& [name, uid] : queues_)
+    if (const CustomObject& one = customs_.at(uid);
+        one.errors.empty() && !one.object.is_ending && queue_spec(one.object).pool == pool)
+      out.push_back(&one.object);
+  return out;
 }
 
 std::vector<std::string> ClusterState::jobs_of(const std::string& queue) const {

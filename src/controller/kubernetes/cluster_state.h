@@ -52,6 +52,8 @@ class ClusterState {
   uint32_t position(const std::string& uid) const;
   // Returns the queue, or null.
   const CustomObject* queue(const std::string& name) const;
+  // Returns the valid queues of a pool, in the order of their names.
+  std::vector<const Object*> queues_of(const std::string& pool) const;
   // Returns the uids of the jobs of a queue.
   std::vector<std::string> jobs_of(const std::string& queue) const;
   // Returns what the jobs of a queue require, including the namespaces in which it already has a LocalQueue.

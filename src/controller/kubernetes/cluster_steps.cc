@@ -79,6 +79,9 @@ void ClusterReconciler::take_looked(const std::string& uid, const Json& wanted, 
   const auto object = kubernetes::read_object(answer.body);
   if (answer.status != 200 || !object) return failed(uid, {"ApplyFailed", message_of(answer)});
   if (object->controller_uid == uid) return take_made(uid, wanted, answer);
+  if (object->is_deleting)
+    return failed(uid, {"Terminating", fmt::format("the {} {} is being deleted, and is made again afterwards",
+                                                   kind, object->name)});
   const auto label = object->labels.find(managed_by_label);
   if (made_kind(kind).is_shared && label != object->labels.end() && label->second == managed_by_carve) {
     work_[uid].looked.insert(path_of(wanted));
@@ -93,8 +96,8 @@ void ClusterReconciler::take_looked(const std::string& uid, const Json& wanted, 
 // Each owner of a shared object is a field manager of its own, so that it adds itself to the owners.
 bool ClusterReconciler::apply(const std::string& uid, const Json& object) {
   std::string manager = managed_by_carve;
-  if (made_kind(object["kind"].get<std::string>()).is_shared)
-    manager += "-" + state_.find(uid)->object.key.name;
+  const MadeKind& kind = made_kind(object["kind"].get<std::string>());
+  if (kind.is_shared && !kind.is_joint) manager += "-" + state_.find(uid)->object.key.name;
   return send(uid,
               {.method = "PATCH",
                .target = path_of(object) + "?fieldManager=" + manager,

@@ -1,5 +1,7 @@
 #include "controller/kubernetes/kueue_objects.h"
 
+#include <algorithm>
+
 #include "controller/kubernetes/made_kinds.h"
 #include "controller/objects/job_form.h"
 #include "core/invariant.h"
@@ -12,9 +14,23 @@ namespace {
 
 using api::Json;
 
+constexpr uint64_t hundred = 100;
 constexpr const char* slices_flavor = "carve-slices";  // The flavor of the resource `pods`.
 
 std::string pool_name(const std::string& pool) { return pool.empty() ? "carve" : "carve-" + pool; }
+
+// Returns a group of resources with one flavor.
+Json quota_group(const std::string& flavor, const std::vector<std::pair<const char*, uint64_t>>& quotas) {
+  Json names = Json::array(), amounts = Json::array();
+  for (const auto& [resource, quota] : quotas) {
+    names.push_back(resource);
+    amounts.push_back(Json{{"name", resource}, {"nominalQuota", fmt::format("{}", quota)}});
+  }
+  Json out{{"coveredResources", std::move(names)}};
+  out["flavors"] = Json::array();
+  out["flavors"].push_back(Json{{"name", flavor}, {"resources", std::move(amounts)}});
+  return out;
+}
 
 // Creates the objects of one queue; each function creates one kind.
 class QueueRendering {
@@ -35,9 +51,6 @@ class QueueRendering {
     if (spec_.max_running != 0)
       out.warnings.push_back(fmt::format("spec.maxRunning {} has no effect on a cluster; set spec.maxSlices",
                                          spec_.max_running));
-    if (!spec_.quota && spec_.gpu.value() != QueueGpu::none)
-      out.warnings.emplace_back(
-          "the queue has no spec.quota, so its jobs run only on quota that other queues of its pool lend");
     return out;
   }
 
@@ -90,19 +103,6 @@ class QueueRendering {
     return out;
   }
 
-  // Returns a group of resources with one flavor.
-  static Json group(const std::string& flavor, const std::vector<std::pair<const char*, uint64_t>>& quotas) {
-    Json names = Json::array(), amounts = Json::array();
-    for (const auto& [resource, quota] : quotas) {
-      names.push_back(resource);
-      amounts.push_back(Json{{"name", resource}, {"nominalQuota", fmt::format("{}", quota)}});
-    }
-    Json out{{"coveredResources", std::move(names)}};
-    out["flavors"] = Json::array();
-    out["flavors"].push_back(Json{{"name", flavor}, {"resources", std::move(amounts)}});
-    return out;
-  }
-
   Json groups() const {
     Json out = Json::array();
     const workload::Amount quota =
@@ -110,12 +110,12 @@ class QueueRendering {
     const uint64_t devices = spec_.quota ? spec_.quota->devices : 0;
     const std::string flavor = pool_name(spec_.pool);
     if (spec_.gpu.value() == QueueGpu::gpu)
-      out.push_back(group(flavor, {{dialects::keys::devices, devices}}));
+      out.push_back(quota_group(flavor, {{dialects::keys::devices, devices}}));
     if (spec_.gpu.value() == QueueGpu::mgpu)
-      out.push_back(group(flavor, {{dialects::keys::memory, quota.memory.count},
-                                   {dialects::keys::compute, quota.compute_bp / percent_bp}}));
+      out.push_back(quota_group(flavor, {{dialects::keys::memory, quota.memory.count},
+                                         {dialects::keys::compute, quota.compute_bp / percent_bp}}));
     if (spec_.max_slices != 0) {
-      Json slices = group(slices_flavor, {{"pods", spec_.max_slices}});
+      Json slices = quota_group(slices_flavor, {{"pods", spec_.max_slices}});
       Json& limits = slices["flavors"][0]["resources"][0];
       for (const char* limit : {"borrowingLimit", "lendingLimit"}) limits[limit] = "0";
       out.push_back(std::move(slices));
@@ -145,6 +145,35 @@ class QueueRendering {
 Result<OwnedObjects, api::FieldErrors> queue_objects(const Object& queue, const QueueUse& use) {
   invariant(queue.key.kind == objects::Kind::queue, "only queues have such objects");
   return QueueRendering(queue, use).run();
+}
+
+Json cohort_object(const std::string& pool, const std::vector<const Object*>& queues,
+                   const DeviceAmounts& capacity) {
+  invariant(!queues.empty(), "a cohort belongs to its queues");
+  const std::string name = pool_name(pool);
+  Json out{{"apiVersion", kueue_version}, {"kind", kueue_cohort}, {"metadata", {{"name", name}}}};
+  Json& metadata = out["metadata"];
+  metadata["labels"][managed_by_label] = managed_by_carve;
+  metadata["ownerReferences"] = Json::array();
+  const uint64_t device_bytes =
+      capacity.compute_percent == 0 ? 0 : capacity.memory_bytes * hundred / capacity.compute_percent;
+  uint64_t memory = 0, compute = 0;
+  for (const Object* queue : queues) {
+    metadata["ownerReferences"].push_back(owner_reference(*queue, /*is_controller=*/false));
+    const workload::Amount quota = objects::workload_queue(queue->key.name, queue_spec(*queue), device_bytes)
+                                       .quota.value_or(workload::Amount());
+    memory += quota.memory.count;
+    compute += quota.compute_bp / percent_bp;
+  }
+  memory = capacity.memory_bytes - std::min(memory, capacity.memory_bytes);
+  compute = capacity.compute_percent - std::min(compute, capacity.compute_percent);
+  out["spec"]["resourceGroups"] = Json::array();
+  out["spec"]["resourceGroups"].push_back(quota_group(name, {{dialects::keys::memory, memory},
+                                                             {dialects::keys::compute, compute},
+                                                             {dialects::keys::devices, compute / hundred}}));
+  const std::string content = out["spec"].dump() + metadata["ownerReferences"].dump();
+  metadata["annotations"][applied_annotation] = digest_of(content);
+  return out;
 }
 
 std::string priority_class_name(int32_t priority) {

@@ -114,7 +114,7 @@ TEST(QueueObjects, report_what_kueue_cannot_express) {
           {})),
       HasSubstr("spec.quota: a queue of whole devices is counted in devices"));
   EXPECT_THAT(queue_objects(queue({.max_running = 3}), {})->warnings,
-              ElementsAre(HasSubstr("spec.maxRunning 3 has no effect"), HasSubstr("has no spec.quota")));
+              ElementsAre(HasSubstr("spec.maxRunning 3 has no effect")));
 }
 
 TEST(QueueObjects, of_other_queues_have_the_same_shared_objects) {
@@ -126,6 +126,52 @@ TEST(QueueObjects, of_other_queues_have_the_same_shared_objects) {
     return out;
   };
   EXPECT_EQ(shared("a"), shared("b"));
+}
+
+TEST(QueueObjects, lend_what_is_in_no_quota_through_a_cohort) {
+  constexpr DeviceAmounts capacity{.memory_bytes = 80 << 10, .compute_percent = 800};
+  Object parts = queue({.quota = objects::QueueQuota{.memory = "10KiB", .compute = "150%"}});
+  Object devices = queue({.gpu = QueueGpu::gpu, .quota = objects::QueueQuota{.devices = 2}});
+  devices.uid = "d";
+  const Json made = cohort_object("a10", {&parts, &devices}, capacity);
+  EXPECT_EQ(path_of(made), "/apis/kueue.x-k8s.io/v1beta2/cohorts/carve-a10");
+  EXPECT_EQ(made["metadata"]["ownerReferences"].size(), 2u);
+  // 8 devices of 10 KiB, without 10 KiB and 150 %, and without 2 devices.
+  EXPECT_EQ(made["spec"], Json::parse(R"({"resourceGroups":[
+      {"coveredResources":["carve.dev/memory","carve.dev/compute","carve.dev/devices"],
+       "flavors":[{"name":"carve-a10","resources":[{"name":"carve.dev/memory","nominalQuota":"51200"},
+         {"name":"carve.dev/compute","nominalQuota":"450"},{"name":"carve.dev/devices","nominalQuota":"4"}]}]}]})"));
+  const auto mark = [](const Json& one) { return one["metadata"]["annotations"][applied_annotation]; };
+  EXPECT_EQ(mark(cohort_object("a10", {&parts, &devices}, capacity)), mark(made));
+  EXPECT_NE(mark(cohort_object("a10", {&parts}, capacity)), mark(made));
+  const Json empty = cohort_object("", {&parts}, {});
+  EXPECT_EQ(empty["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"], "0");
+}
+
+TEST(ClusterCapacity, is_that_of_the_ready_nodes_of_a_pool) {
+  const auto node = [](const char* uid, const char* pool, const std::string& document) {
+    kubernetes::ObjectMeta out{.name = uid, .uid = uid, .document = document};
+    if (*pool) out.labels[pool_label] = pool;
+    return out;
+  };
+  const std::string ready =
+      R"({"status":{"allocatable":{"carve.dev/memory":"2k","carve.dev/compute":"200"},"conditions":[{"type":"Ready","status":"True"}]}})";
+  const std::string cordoned = R"({"spec":{"unschedulable":true},)" + ready.substr(1);
+  ClusterCapacity capacity;
+  EXPECT_TRUE(capacity.put(node("a", "", ready)));
+  EXPECT_FALSE(capacity.put(node("a", "", ready)));
+  EXPECT_TRUE(capacity.put(node("b", "a10", ready)));
+  capacity.put(node("c", "a10", cordoned));
+  for (const char* odd :
+       {"", "[]", R"({"status":7})", R"({"status":{"allocatable":{"carve.dev/memory":7}}})"})
+    capacity.put(node(odd, "", odd));
+  EXPECT_EQ(capacity.of(""), (DeviceAmounts{.memory_bytes = 2000, .compute_percent = 200}));
+  EXPECT_EQ(capacity.of("a10"), capacity.of(""));
+  EXPECT_TRUE(capacity.put(node("c", "a10", ready)));
+  EXPECT_EQ(capacity.of("a10").compute_percent, 400u);
+  EXPECT_TRUE(capacity.remove(node("b", "", "")));
+  EXPECT_TRUE(capacity.replace({}));
+  EXPECT_EQ(capacity.of(""), DeviceAmounts());
 }
 
 TEST(JobObjects, are_one_suspended_job_in_its_queue) {

@@ -15,6 +15,7 @@ inline constexpr const char* cluster_queue = "ClusterQueue";
 inline constexpr const char* local_queue = "LocalQueue";
 inline constexpr const char* resource_flavor = "ResourceFlavor";
 inline constexpr const char* priority_class = "WorkloadPriorityClass";
+inline constexpr const char* kueue_cohort = "Cohort";
 inline constexpr const char* kueue_workload = "Workload";
 inline constexpr const char* kueue_version = "kueue.x-k8s.io/v1beta2";
 
@@ -23,6 +24,8 @@ struct MadeKind {
   bool has_namespace = true;
   // Several custom resources own one object of the kind together. The last one takes it along.
   bool is_shared = false;
+  // A shared object that depends on all of them: each applies the same whole, with all owners.
+  bool is_joint = false;
 };
 
 inline constexpr MadeKind made_kinds[] = {
@@ -43,6 +46,12 @@ inline constexpr MadeKind made_kinds[] = {
      .plural = "workloadpriorityclasses",
      .has_namespace = false,
      .is_shared = true},
+    {.kind = kueue_cohort,
+     .api_version = kueue_version,
+     .plural = "cohorts",
+     .has_namespace = false,
+     .is_shared = true,
+     .is_joint = true},
     {.kind = kueue_workload, .api_version = kueue_version, .plural = "workloads"},
 };
 

@@ -20,7 +20,8 @@ namespace {
 constexpr kubernetes::Nanoseconds retry_ns = 5 * kubernetes::second_ns;
 
 // Kinds that are watched only while Kueue is there: nothing else needs them.
-constexpr const char* own_kinds[] = {batch_job, cluster_queue, local_queue, resource_flavor, priority_class};
+constexpr const char* own_kinds[] = {batch_job,       cluster_queue,  local_queue,
+                                     resource_flavor, priority_class, kueue_cohort};
 
 ClusterProblem kueue_missing() {
   return {"KueueMissing",
@@ -43,9 +44,11 @@ Json status_with(const Status& status, const Object& object, objects::Condition 
 
 // Asks whether the API server has Kueue's API: at the start, while it does not, and while a watch of it fails.
 void ClusterReconciler::discover() {
-  const bool is_failing =
-      std::ranges::any_of(kueue_watches_, [](const auto& watch) { return !watch->problem().empty(); });
-  if (kueue_ == Kueue::present && !is_failing) {
+  const auto failing =
+      std::ranges::find_if(kueue_watches_, [](const auto& watch) { return !watch->problem().empty(); });
+  if (failing != kueue_watches_.end())
+    os::log::warning("queues and jobs are not followed: {}", (*failing)->problem());
+  else if (kueue_ == Kueue::present) {
     next_discovery_ = client_.after(discovery_interval_ns, [this] { discover(); });
     return;
   }
@@ -68,6 +71,7 @@ void ClusterReconciler::found_kueue(bool is_present) {
     for (const char* kind : own_kinds)
       watch_made(kueue_watches_, kind, fmt::format("{}={}", managed_by_label, managed_by_carve));
     watch_made(kueue_watches_, kueue_workload, "");
+    watch_nodes();
   } else {
     os::log::info("this cluster does not have {}; queues and jobs are only kept", kueue_version);
     kueue_watches_.clear();
@@ -75,6 +79,28 @@ void ClusterReconciler::found_kueue(bool is_present) {
     state_.replace(kueue_workload, {});
   }
   mark_queued();
+}
+
+void ClusterReconciler::watch_nodes() {
+  const auto mark_if = [this](bool has_changed) {
+    if (has_changed) mark_queued();
+  };
+  kueue_watches_.push_back(std::make_unique<kubernetes::ObjectWatch>(
+      client_,
+      kubernetes::Selection{.path = "/api/v1/nodes",
+                            .label_selector = "",
+                            .field_selector = "",
+                            .is_whole = true,
+                            .keeps_documents = true},
+      kubernetes::ListWatch::Sink{
+          .replaced =
+              [this](const auto& all) {
+                capacity_.replace(all);
+                mark_queued();
+              },
+          .changed = [this, mark_if](const auto& one) { mark_if(capacity_.put(one)); },
+          .removed = [this, mark_if](const auto& one) { mark_if(capacity_.remove(one)); }},
+      settings_.seed + watches_.size() + kueue_watches_.size()));
 }
 
 bool ClusterReconciler::is_kueue_complete() const {
@@ -112,7 +138,21 @@ bool ClusterReconciler::step_queue(const std::string& uid, const CustomObject& c
     set_problem(uid, kueue_missing());
     return false;
   }
-  return step_made(uid, queue_objects(custom.object, state_.use_of(custom)));
+  return step_made(uid, objects_of_queue(custom));
+}
+
+Result<OwnedObjects, api::FieldErrors> ClusterReconciler::objects_of_queue(const CustomObject& custom) const {
+  auto out = queue_objects(custom.object, state_.use_of(custom));
+  const objects::QueueSpec& spec = queue_spec(custom.object);
+  const auto queues = state_.queues_of(spec.pool);
+  if (!out || queues.empty()) return out;
+  const DeviceAmounts capacity = capacity_.of(spec.pool);
+  out->objects.push_back(cohort_object(spec.pool, queues, capacity));
+  if (!spec.quota && spec.gpu != QueueGpu::none && capacity == DeviceAmounts())
+    out->warnings.emplace_back(
+        "no node of its pool reports devices, so a queue without spec.quota can only borrow from other "
+        "queues");
+  return out;
 }
 
 bool ClusterReconciler::step_job(const std::string& uid, const CustomObject& custom) {
@@ -186,7 +226,7 @@ bool ClusterReconciler::create(const std::string& uid, const Json& object) {
 }
 
 Json ClusterReconciler::queue_status_of(const std::string& uid, const CustomObject& custom) const {
-  const auto wanted = queue_objects(custom.object, state_.use_of(custom));
+  const auto wanted = objects_of_queue(custom);
   const Json name{{"kind", cluster_queue}, {"metadata", {{"name", custom.object.key.name}}}};
   QueueView view{.object = custom.object,
                  .cluster_queue = state_.owned_like(uid, name),

@@ -171,6 +171,54 @@ TEST_F(QueuedSteps, shared_objects_have_all_queues_as_owners_and_go_with_the_las
   EXPECT_TRUE(cluster.all(cluster_queue).empty());
 }
 
+TEST_F(QueuedSteps, the_cohort_follows_the_nodes_and_the_quotas) {
+  const auto lent = [this] {
+    const json* cohort = cluster.made(kueue_cohort, "carve");
+    return cohort == nullptr
+               ? json()
+               : (*cohort)["spec"]["resourceGroups"][0]["flavors"][0]["resources"][1]["nominalQuota"];
+  };
+  json node = {{"metadata", {{"name", "n1"}}},
+               {"status", {{"allocatable", {{"carve.dev/memory", "80Gi"}, {"carve.dev/compute", "800"}}}}}};
+  node["status"]["conditions"] = json::array();
+  node["status"]["conditions"].push_back({{"type", "Ready"}, {"status", "True"}});
+  cluster.server.put("/api/v1/nodes", node);
+  begin();
+  EXPECT_EQ(lent(), "550");
+  cluster.put_queue("other", {{"quota", {{"memory", "1GiB"}, {"compute", "100%"}}}});
+  cluster.run_for(5 * second_ns);
+  EXPECT_EQ(lent(), "450");
+  cluster.server.remove(KueueScenario::custom_queues, "", "other");
+  cluster.run_for(5 * second_ns);
+  EXPECT_EQ(lent(), "550");
+  cluster.server.remove("/api/v1/nodes", "", "n1");
+  cluster.run_for(5 * second_ns);
+  EXPECT_EQ(lent(), "0");
+}
+
+TEST_F(QueuedSteps, a_changed_quota_is_applied) {
+  begin();
+  cluster.put_queue("train", {{"quota", {{"memory", "1GiB"}, {"compute", "100%"}}}});
+  cluster.run_for(5 * second_ns);
+  const json& groups = (*cluster.made(cluster_queue, "train"))["spec"]["resourceGroups"];
+  EXPECT_EQ(groups[0]["flavors"][0]["resources"][1]["nominalQuota"], "100");
+}
+
+TEST_F(QueuedSteps, a_shared_object_that_is_being_deleted_gets_no_new_owner) {
+  cluster.server.put(path_of(made_kind(resource_flavor)),
+                     {{"metadata",
+                       {{"name", "carve"},
+                        {"labels", {{managed_by_label, managed_by_carve}}},
+                        {"deletionTimestamp", "2026-01-01T00:00:00Z"}}}});
+  begin();
+  EXPECT_EQ(cluster.queue_status("train", "conditions")[0]["reason"], "Terminating");
+  EXPECT_FALSE((*cluster.made(resource_flavor, "carve"))["metadata"].contains("ownerReferences"));
+  cluster.server.remove(path_of(made_kind(resource_flavor)), "", "carve");
+  cluster.run_for(40 * second_ns);
+  EXPECT_EQ(cluster.queue_status("train", "conditions")[0]["status"], "True");
+  EXPECT_EQ(cluster.job_status("first", "phase"), "Starting");
+}
+
 TEST_F(QueuedSteps, engines_with_an_operator_are_not_run) {
   cluster.install_kueue();
   cluster.put_queue("train", quota);

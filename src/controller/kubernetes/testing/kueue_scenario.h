@@ -24,8 +24,8 @@ struct KueueScenario : ClusterScenario {
   void install_kueue() { server.groups.insert(fmt::format("/apis/{}", kueue_version)); }
   void remove_kueue() {
     server.groups.clear();
-    for (const char* kind :
-         {batch_job, cluster_queue, local_queue, resource_flavor, priority_class, kueue_workload})
+    for (const char* kind : {batch_job, cluster_queue, local_queue, resource_flavor, priority_class,
+                             kueue_cohort, kueue_workload})
       for (const json& one : all(kind)) remove(kind, one);
     server.add_fault({.target = "kueue.x-k8s.io/v1beta2/", .status = 404, .times = 1'000'000});
     server.end_watches();
@@ -178,8 +178,8 @@ struct KueueScenario : ClusterScenario {
     std::vector<std::string> alive;
     for (const char* collection : {custom_queues, custom_jobs})
       for (const json& one : server.all(collection)) alive.push_back(one["metadata"]["uid"]);
-    for (const char* kind :
-         {batch_job, cluster_queue, local_queue, resource_flavor, priority_class, kueue_workload}) {
+    for (const char* kind : {batch_job, cluster_queue, local_queue, resource_flavor, priority_class,
+                             kueue_cohort, kueue_workload}) {
       for (json one : all(kind)) {
         if (!one["metadata"].contains("ownerReferences")) continue;
         json owners = json::array();
