@@ -31,8 +31,8 @@ std::vector<Group> groups() {
         add_delete, add_eas, add_render}},
       {"Jobs and invoices", {add_submit, add_cancel, add_bill, add_usage}},
       {"Operation",
-       {add_up, add_down, add_console, add_whoami, add_auth, add_audit, add_token, add_doctor, add_events,
-        add_backup, add_restore, add_completion, add_help, add_version, add_hook}},
+       {add_up, add_down, add_console, add_context, add_whoami, add_auth, add_audit, add_token, add_doctor,
+        add_events, add_backup, add_restore, add_completion, add_help, add_version, add_hook}},
   };
 }
 
@@ -88,10 +88,16 @@ void add_socket(CLI::App& app, Context& context) {
                  "The agent's socket [CARVE_SOCKET; otherwise /run/carve/carved.sock if you may use it, else "
                  "carve/carved.sock in your runtime directory]")
       ->type_name("PATH");
-  app.add_option(
-         "--controller", context.controller_flag,
-         "The controller's socket [CARVE_CONTROLLER; otherwise controller.sock next to the agent's socket]")
-      ->type_name("PATH");
+  CLI::Option* controller =
+      app.add_option("--controller", context.controller_flag,
+                     "The controller's socket, or https://HOST:PORT with CARVE_TOKEN [CARVE_CONTROLLER; "
+                     "otherwise the "
+                     "context in use; otherwise controller.sock next to the agent's socket]")
+          ->type_name("PATH");
+  app.add_option("--context", context.context_flag,
+                 "The context to use, of carve context list; 'local' is this machine")
+      ->type_name("NAME")
+      ->excludes(controller);
   for (CLI::App* verb : app.get_subcommands(nullptr))
     if (!verb->get_name().empty()) add_socket(*verb, context);  // A group of options has no name.
 }

@@ -60,10 +60,13 @@ Sockets sockets_of(const Context& context) {
   agent = std::filesystem::absolute(agent).string();
   const std::string folder = agent.substr(0, agent.rfind('/'));
   const std::string controller = named(context.controller_flag, "CARVE_CONTROLLER");
-  return {.folder = folder,
-          .agent = agent,
-          .controller = controller.empty() ? folder + "/controller.sock"
-                                           : std::filesystem::absolute(controller).string()};
+  return {
+      .folder = folder,
+      .agent = agent,
+      // An https:// address is a controller on another machine; these verbs start and stop the one of this machine.
+      .controller = controller.empty() || controller.starts_with("https://")
+                        ? folder + "/controller.sock"
+                        : std::filesystem::absolute(controller).string()};
 }
 
 // Returns the path of a program that is installed next to this one.

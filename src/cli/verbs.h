@@ -26,6 +26,7 @@ void print_warning(const std::string& warning);  // On standard error.
 struct Context {
   std::string socket_flag;           // --socket
   std::string controller_flag;       // --controller
+  std::string context_flag;          // --context
   std::string output = "table";      // -o table|json, on verbs that read.
   std::vector<std::string> program;  // The words after "--".
   Screen screen;
@@ -33,12 +34,9 @@ struct Context {
   int problem_status = failed_status;
 
   client::AgentClient agent() const { return client::AgentClient(client::find_socket(socket_flag)); }
-  client::Client controller() const {
-    return client::Client(client::find_controller_socket(controller_flag),
-                          {.socket_option = "--controller PATH or CARVE_CONTROLLER",
-                           .server = client::Server::controller,
-                           .warn = [](const std::string& warning) { print_warning(warning); }});
-  }
+  // Returns the controller that the options, the variables or the user's contexts select. Ends the program if they are
+  // wrong.
+  client::Client controller() const;
   bool json() const { return output == "json"; }
 
   // Reports that the command line is wrong. Returns false, for callers that return whether they succeeded.
@@ -82,6 +80,7 @@ void add_node(CLI::App& app, Context& context);
 void add_whoami(CLI::App& app, Context& context);
 void add_audit(CLI::App& app, Context& context);
 void add_auth(CLI::App& app, Context& context);
+void add_context(CLI::App& app, Context& context);
 void add_limit(CLI::App& app, Context& context);
 void add_label(CLI::App& app, Context& context);
 void add_cordon(CLI::App& app, Context& context);  // Also adds uncordon.

@@ -4,29 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/version.hpp>
 #include <chrono>
 #include <cstdlib>
-#include <limits>
 
+#include "client/exchange.h"
 #include "client/server_socket.h"
-#include "wire/api/warning.h"
 
 namespace carve::client {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
 using Stream = beast::basic_stream<asio::local::stream_protocol>;
 
-constexpr auto watch_patience =
-    std::chrono::seconds(45);  // Three times the interval of the comments that the agent sends.
-constexpr size_t max_response_bytes = 16 << 20;
+constexpr const char* local_host = "carve";  // The Host header of requests to a unix socket.
 constexpr const char* machine_socket = "/run/carve/carved.sock";
 
 bool exists(const std::string& path) {
@@ -39,26 +29,6 @@ void take(Stream& stream, const os::Fd& connection) {
   const int fd = fcntl(connection.get(), F_DUPFD_CLOEXEC, 0);
   boost::system::error_code error;  // If there is no descriptor, the next step fails.
   if (fd >= 0) stream.socket().assign(asio::local::stream_protocol(), fd, error);
-}
-
-// Sends and receives. Each step begins only if the previous step succeeded.
-boost::system::error_code exchange(const os::Fd& connection, const http::request<http::string_body>& request,
-                                   std::chrono::steady_clock::time_point deadline,
-                                   http::response_parser<http::dynamic_body>& response) {
-  asio::io_context context(1);
-  Stream stream(context);
-  beast::flat_buffer buffer;
-  boost::system::error_code result;
-  const auto received = [&](boost::system::error_code error, size_t) { result = error; };
-  const auto sent = [&](boost::system::error_code error, size_t) {
-    result = error;
-    if (!error) http::async_read(stream, buffer, response, received);
-  };
-  take(stream, connection);
-  stream.expires_at(deadline);
-  http::async_write(stream, request, sent);
-  context.run();
-  return result;
 }
 
 // Returns whether only this user can change the folder, so that no other user has put a socket there.
@@ -100,28 +70,6 @@ std::string find_controller_socket(const std::string& flag) {
 
 namespace {
 
-using StringRequest = http::request<http::string_body>;
-using Parser = http::response_parser<http::dynamic_body>;
-
-StringRequest request_of(std::string_view method, std::string_view target) {
-  StringRequest request;
-  request.method_string(beast::string_view(method.data(), method.size()));
-  request.target(beast::string_view(target.data(), target.size()));
-  request.version(11);
-  request.set(http::field::host, "carve");
-  request.set(http::field::connection, "close");
-  return request;
-}
-
-std::vector<std::string> warnings_of(const http::fields& header) {
-  std::vector<std::string> out;
-  const auto [first, last] = header.equal_range(http::field::warning);
-  for (auto line = first; line != last; ++line)
-    if (auto text = api::warning_text({line->value().data(), line->value().size()}))
-      out.push_back(std::move(*text));
-  return out;
-}
-
 // Returns the problem of an exchange that failed. `waited` is the time after which the client gave up.
 api::Problem lost(const std::string& socket, const boost::system::error_code& error,
                   std::chrono::seconds waited, const Settings& settings) {
@@ -134,95 +82,34 @@ api::Problem lost(const std::string& socket, const boost::system::error_code& er
           .detail = fmt::format("the agent at {} closed the connection: {}", socket, error.message())};
 }
 
-// Returns the problem that is in the agent's response.
-api::Problem refusal(std::string_view method, std::string_view target, unsigned status,
-                     const std::string& text) {
-  auto problem = api::read<api::Problem>(text, api::Reading::lenient);
+}  // namespace
+
+api::Problem refusal(std::string_view method, std::string_view target, const RawAnswer& answer) {
+  auto problem = api::read<api::Problem>(answer.body, api::Reading::lenient);
   if (problem && !problem->detail.empty()) return *problem;
   return {.title = "refused",
-          .status = status,
-          .detail = fmt::format("the agent refused {} {} with status {}", method, target, status)};
+          .status = answer.status,
+          .detail = fmt::format("the agent refused {} {} with status {}", method, target, answer.status)};
 }
-
-// One watch: sends the request, and reads until the stream ends or nothing arrives for too long.
-struct Watch {
-  const StringRequest& request;
-  const std::function<void(const StreamEvent&)>& act;
-  std::chrono::seconds patience;
-  asio::io_context context{1};
-  Stream stream{context};
-  beast::flat_buffer buffer;
-  Parser response;
-  EventStreamReader reader;
-  bool opened = false;
-  boost::system::error_code result;
-
-  Watch(const StringRequest& what, const std::function<void(const StreamEvent&)>& then,
-        std::chrono::seconds longest)
-      : request(what), act(then), patience(longest) {
-    response.body_limit(max_response_bytes);
-  }
-  void run(const os::Fd& connection) {
-    take(stream, connection);
-    stream.expires_after(patience);
-    http::async_write(stream, request, [this](boost::system::error_code failed, size_t) {
-      result = failed;
-      if (!failed) read_some();
-    });
-    context.run();
-  }
-  void read_some() {
-    http::async_read_some(stream, buffer, response, [this](boost::system::error_code error, size_t) {
-      result = error;
-      if (!error) received();
-    });
-  }
-  void received() {
-    const bool begins = !opened && response.get().result_int() == 200 &&
-                        response.get()[http::field::content_type] == "text/event-stream";
-    if (begins) response.body_limit(std::numeric_limits<uint64_t>::max());
-    opened = opened || begins;
-    if (opened) {
-      auto& body = response.get().body();
-      const std::string bytes = beast::buffers_to_string(body.data());
-      body.consume(body.size());
-      if (!reader.read(bytes, act)) {
-        result = http::error::body_limit;
-        return;
-      }
-    }
-    if (response.is_done()) return;
-    stream.expires_after(opened ? watch_patience : patience);
-    read_some();
-  }
-};
-
-}  // namespace
 
 Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target, const std::string& body,
                               const RequestHeaders& headers) const {
+  if (remote_) return remote_->ask(method, target, body, headers);
   const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
   auto connection = connect_to_server(socket_, settings_);
   if (!connection) return tl::unexpected(std::move(connection.error()));
-  StringRequest request = request_of(method, target);
-  if (!body.empty()) request.set(http::field::content_type, "application/json");
-  if (!headers.accept.empty())
-    request.set(http::field::accept, boost::string_view(headers.accept.data(), headers.accept.size()));
-  if (!headers.version.empty())
-    request.set(http::field::if_match, beast::string_view(fmt::format("\"{}\"", headers.version)));
-  request.body() = body;
-  request.prepare_payload();
+  StringRequest request = request_of(method, target, local_host);
+  set_body(request, body, headers);
 
   // A string body would reserve Content-Length bytes before the limit is checked (Boost 1.74).
   Parser response;
   response.body_limit(max_response_bytes);
-  if (const auto error = exchange(*connection, request, deadline, response))
+  asio::io_context context(1);
+  Stream stream(context);
+  take(stream, *connection);
+  if (const auto error = exchange(context, stream, request, deadline, response))
     return tl::unexpected(lost(socket_, error, settings_.patience, settings_));
-  const auto type = response.get()[http::field::content_type];
-  return RawAnswer{.status = response.get().result_int(),
-                   .type = std::string(type.data(), type.size()),
-                   .body = beast::buffers_to_string(response.get().body().data()),
-                   .warnings = warnings_of(response.get())};
+  return answer_of(response);
 }
 
 Answer<std::string> Client::call(std::string_view method, std::string_view target, const std::string& body,
@@ -232,24 +119,27 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   if (settings_.warn)
     for (const std::string& warning : answer->warnings) settings_.warn(warning);
   if (answer->status / 100 == 2) return std::move(answer->body);
-  return tl::unexpected(refusal(method, target, answer->status, answer->body));
+  return tl::unexpected(refusal(method, target, *answer));
 }
 
 WatchEnd Client::watch(std::string_view target, const std::string& last_id,
                        const std::function<void(const StreamEvent&)>& act) const {
+  if (remote_) return remote_->watch(target, last_id, act);
   auto connection = connect_to_server(socket_, settings_);
   if (!connection) return {std::move(connection.error())};
-  StringRequest request = request_of("GET", target);
+  StringRequest request = request_of("GET", target, local_host);
   request.set(http::field::accept, "text/event-stream");
   if (!last_id.empty()) request.set("Last-Event-ID", last_id);
-  Watch watch(request, act, settings_.patience);
-  watch.run(*connection);
+  asio::io_context context(1);
+  Stream stream(context);
+  take(stream, *connection);
+  Watch<Stream> watch{context, stream, request, act, settings_.patience};
+  watch.run();
   if (watch.result)
     return {lost(socket_, watch.result, watch.opened ? watch_patience : settings_.patience, settings_),
             watch.opened};
   if (watch.opened) return {lost(socket_, http::error::end_of_stream, watch_patience, settings_), true};
-  return {refusal("GET", target, watch.response.get().result_int(),
-                  beast::buffers_to_string(watch.response.get().body().data()))};
+  return {refusal("GET", target, answer_of(watch.response))};
 }
 
 }  // namespace carve::client

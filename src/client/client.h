@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,10 +61,28 @@ struct WatchEnd {
   bool opened = false;  // The agent had begun the stream, and the connection was lost later.
 };
 
+// Returns the problem in a response that is not of status 2xx.
+api::Problem refusal(std::string_view method, std::string_view target, const RawAnswer&);
+
+// A server that is not at a unix socket of this machine (client/remote/https_server.h). The functions are those of
+// Client, and any number of threads may call them concurrently.
+class Remote {
+ public:
+  virtual ~Remote() = default;
+  virtual Answer<RawAnswer> ask(std::string_view method, std::string_view target, const std::string& body,
+                                const RequestHeaders& headers) const = 0;
+  virtual WatchEnd watch(std::string_view target, const std::string& last_id,
+                         const std::function<void(const StreamEvent&)>& act) const = 0;
+  virtual std::string address() const = 0;  // "https://gpu.example:8470"
+};
+
 class Client {
  public:
   explicit Client(std::string socket, Settings settings = {})
       : socket_(std::move(socket)), settings_(settings) {}
+  // `remote` must not be null.
+  Client(std::shared_ptr<const Remote> remote, Settings settings)
+      : socket_(remote->address()), settings_(settings), remote_(std::move(remote)) {}
 
   template <api::Document T>
   Answer<T> get(std::string_view target) const {
@@ -109,6 +128,7 @@ class Client {
   WatchEnd watch(std::string_view target, const std::string& last_id,
                  const std::function<void(const StreamEvent&)>& act) const;
 
+  // Returns the path of the socket, or the address of a remote server.
   const std::string& socket() const { return socket_; }
 
  private:
@@ -128,6 +148,7 @@ class Client {
 
   std::string socket_;
   Settings settings_;
+  std::shared_ptr<const Remote> remote_;  // Null for a unix socket.
 };
 
 }  // namespace carve::client

@@ -98,9 +98,14 @@ http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
   return document(api::Nothing{});
 }
 
+// Returns whether the caller is root or the agent's user. Requests that name processes and pods of other users are for
+// them alone: the agent kills the processes of a slice, so an operator could kill any process with them.
+bool is_root_or_agent(const http::Caller& caller) {
+  return caller.uid() && (*caller.uid() == 0 || *caller.uid() == geteuid());
+}
+
 http::Response create(const RequestContext& a) {
-  if (a.agent.node().bookkeeper == Bookkeeper::kubernetes && *a.caller.uid() != 0 &&
-      *a.caller.uid() != geteuid())
+  if (a.agent.node().bookkeeper == Bookkeeper::kubernetes && !is_root_or_agent(a.caller))
     return problem(refuse(FailureKind::permission_denied,
                           "Kubernetes manages the slices of this node; only root may create them"));
   const auto d = read<api::SliceRequest>(a.request.body);
@@ -257,9 +262,8 @@ http::Response thaw(const RequestContext& a, const std::string& name) {
 }
 
 http::Response container(const RequestContext& a, const std::string& name) {
-  if (!a.caller.may_operate())
-    return problem(
-        refuse(FailureKind::permission_denied, "only operators may assign a container to a slice"));
+  if (!is_root_or_agent(a.caller))
+    return problem(refuse(FailureKind::permission_denied, "only root may assign a container to a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -274,9 +278,8 @@ http::Response container(const RequestContext& a, const std::string& name) {
 }
 
 http::Response set_pods(const RequestContext& a, const std::string& name) {
-  if (!a.caller.may_operate())
-    return problem(
-        refuse(FailureKind::permission_denied, "only operators may set the pods of a claim's slice"));
+  if (!is_root_or_agent(a.caller))
+    return problem(refuse(FailureKind::permission_denied, "only root may set the pods of a claim's slice"));
   const auto d = read<api::ClaimPods>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
