@@ -163,6 +163,15 @@ TEST_F(RoutesTest, show_callers_why_they_are_operators) {
               HasSubstr(R"("is_operator":true,"reason":"a member of the group gpu")"));
 }
 
+// The agent kills the processes of a slice, so an operator could kill any process by making it a slice's container.
+TEST_F(RoutesTest, let_only_root_make_other_processes_part_of_a_slice) {
+  const http::Caller member = ada.operating("a member of the group gpu");
+  for (const char* target : {"/v1/slices/a/container", "/v1/slices/a/pods"}) {
+    EXPECT_EQ(ask(member, "POST", target, R"({"pid":1,"id":"c"})").status, 403u) << target;
+    EXPECT_NE(ask(the_operator, "POST", target, "{}").status, 403u) << target;
+  }
+}
+
 TEST_F(RoutesTest, let_only_operators_change_limits_and_see_those_of_others) {
   agent.has_limits.items = {{{.user = "ada", .uid = 1000, .slices = 4}, {}},
                             {{.user = "bob", .uid = 2000}, {}}};

@@ -99,7 +99,7 @@ http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
 }
 
 // Returns whether the caller is root or the agent's user. Requests that name processes and pods of other users are for
-// them alone: the agent kills the processes of a slice, so an operator could kill any process with them.
+// these two: the agent kills the processes of a slice, so an operator could kill any process with them.
 bool is_root_or_agent(const http::Caller& caller) {
   return caller.uid() && (*caller.uid() == 0 || *caller.uid() == geteuid());
 }
