@@ -34,7 +34,8 @@ std::string contexts_path() {
 Outcome<ServerContexts> read_contexts(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return ServerContexts{};
+    // HOME may be that of another user, whose folders this user may not search.
+    if (errno == ENOENT || errno == ENOTDIR || errno == EACCES) return ServerContexts{};
     return failure(FailureKind::unavailable, "cannot read {}: {}", path, strerror(errno));
   }
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0)

@@ -25,7 +25,8 @@ struct ServerContexts {
 // Returns the path of the file.
 std::string contexts_path();
 
-// Reads the contexts. A missing file has none. Fails if other users may read the file, or if it is damaged.
+// Reads the contexts. There are none if the file is missing or in a folder that this user may not search. Fails if
+// other users may read the file, or if it is damaged.
 Outcome<ServerContexts> read_contexts(const std::string& path);
 // Replaces the file in one step, with mode 0600, and creates its folder.
 Outcome<void> write_contexts(const std::string& path, const ServerContexts&);
