@@ -17,7 +17,7 @@
 namespace carve::cli {
 namespace {
 
-constexpr size_t max_file_bytes = 1 << 20;
+constexpr size_t max_contexts_bytes = 1 << 20;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -44,7 +44,7 @@ Outcome<ServerContexts> read_contexts(const std::string& path) {
         "{} contains tokens, but other users may read or change it; make it yours only: chown {} {} && chmod "
         "600 {}",
         path, geteuid(), path, path);
-  const auto text = os::read_file(path, max_file_bytes);
+  const auto text = os::read_file(path, max_contexts_bytes);
   if (!text) return failure(FailureKind::unavailable, "cannot read {}: {}", path, strerror(errno));
   auto read = api::read<ServerContexts>(*text, api::Reading::strict);
   if (!read)

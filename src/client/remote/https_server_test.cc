@@ -35,7 +35,7 @@ TEST(HttpsServer, rejects_a_ca_without_a_certificate) {
 TEST(HttpsServer, reports_an_address_at_which_nothing_listens) {
   const auto remote = https_remote({.address = {"127.0.0.1", "1"}}, {});
   ASSERT_TRUE(remote);
-  const auto answer = (*remote)->ask("GET", "/v1/version", "", "");
+  const auto answer = (*remote)->ask("GET", "/v1/version", "", {});
   ASSERT_FALSE(answer);
   EXPECT_NE(answer.error().detail.find("cannot connect to the controller at https://127.0.0.1:1"),
             std::string::npos);
