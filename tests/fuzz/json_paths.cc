@@ -20,7 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto path = parse_path(text)) (void)values_at(*path, list);
   const auto format = parse_output_format(text);
   if (!format && format.error().empty()) std::abort();
-  if (format)
-    if (custom_cells(*format, list["items"][0]).size() != format->columns.size()) std::abort();
+  if (format) {
+    const auto cells = custom_cells(*format, list["items"][0]);
+    if (cells ? cells->size() != format->columns.size() : cells.error().empty()) std::abort();
+  }
   return 0;
 }
