@@ -62,14 +62,14 @@ def test_quotas_hold_and_new_processes_wait_while_the_agent_is_down(world):
              f"while [ ! -e {world.folder}/away ]; do sleep 0.02; done; {LOAD} --allocate 3GiB; echo status $?; " \
              f"{LOAD} --allocate 1GiB; echo status $?"
     program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", script)
-    assert until(lambda: (world.folder / "gone").exists())
+    assert until(lambda: (world.folder / "gone").exists(), 60)
     crash(world)
     (world.folder / "away").touch()
     time.sleep(0.5)  # The program starts without an agent and waits for it.
     world.start()
     out, err = program.communicate(timeout=30)
     assert "CUDA_ERROR_OUT_OF_MEMORY" in out and "status 1" in out and "status 0" in out, out + err
-    assert until(lambda: not world.slices())
+    assert until(lambda: not world.slices(), 60)
 
 
 def test_processes_that_died_while_the_agent_was_down_released_everything(world):
